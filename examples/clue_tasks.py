@@ -87,7 +87,7 @@ def _lacking(folder, choices):
     """Returns which files of a part are not in a folder, as text, or "": all are there."""
     paths = part_files.found_in(folder, choices)
     if not paths:
-        return part_files.told(choices)
+        return part_files.listed(choices)
     found = {os.path.basename(path) for path in paths}
     whole = next(names for names in choices if found <= set(names))
     return " and ".join(name for name in whole if name not in found)
@@ -98,7 +98,7 @@ def _file_choices(task):
     if task.name == "cmrc2018":
         return (("train.json",),), (("dev.json",),)
     data_set = data_sets(task)[task.name]
-    return data_set.file_choices("train"), data_set.file_choices("eval")
+    return data_set.files["train"], data_set.files["eval"]
 
 
 def data_sets(task):

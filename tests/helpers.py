@@ -69,3 +69,28 @@ def random_batch(config, batch_size=12, length=24, predictions=4, seed=0):
         "masked_lm_weights": tf.constant(np.arange(predictions) < counts[:, None], tf.float32),
         "next_sentence_labels": tf.constant(rng.integers(0, 2, (batch_size, 1)), tf.int32),
     }
+
+
+def tensors(prefix):
+    """Returns the tensors of a checkpoint, dict of name to array."""
+    reader = tf.train.load_checkpoint(str(prefix))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def write_rows(path, *rows):
+    """Writes lines of JSON; returns the path as a str."""
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return str(path)
+
+
+def rows_of(path):
+    """Returns the values of lines of JSON, a list."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def write_model_files(folder, tokens, config):
+    """Writes vocab.txt and config.json; returns the flags that name them, a dict."""
+    (folder / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
+    (folder / "config.json").write_text(json.dumps(config))
+    names = {"vocab_file": "vocab.txt", "bert_config_file": "config.json"}
+    return {flag: str(folder / name) for flag, name in names.items()}

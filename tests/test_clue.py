@@ -42,7 +42,7 @@ def test_its_program_takes_the_flags_of_a_task(tmp_path, task):
 @pytest.mark.parametrize("name", sorted(set(TASKS) - {"cmrc2018", "ocnli"}))
 def test_the_newest_test_set_is_predicted(tmp_path, name):
     """test1.0.json is the old one; a test1.1.json is the new one where there is one."""
-    choices = tasks.data_sets(TASKS[name])[name].file_choices("predict")
+    choices = tasks.data_sets(TASKS[name])[name].files["predict"]
     for file in ("test1.0.json", "test.json", "test1.1.json"):
         (tmp_path / file).touch()
         assert clue.test_file(str(tmp_path)) == str(tmp_path / file)

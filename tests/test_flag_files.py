@@ -173,6 +173,6 @@ def test_the_words_fit_the_pattern(name, values):
     """With the bundled vocabulary, for the classes of the data set."""
     flags, data_set = values(f"prompt_{name}.flags"), DATA_SETS[name]
     tokenizer = FullTokenizer(RESOURCES / "vocab.txt")
-    is_pair = data_set.is_pair("train")
+    is_pair = data_set.is_pair
     pattern = Pattern(flags["pattern"], tokenizer, flags["max_seq_length"], is_pair)
     assert label_tokens(data_set.labels, flags["label_words"], tokenizer, pattern.num_blanks)

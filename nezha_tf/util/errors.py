@@ -1,5 +1,6 @@
 """The exceptions that end a program with one line of explanation, and their helpers."""
 
+import importlib
 import re
 
 
@@ -40,6 +41,17 @@ def require_flag(value, flag):
     if not value:
         raise UserError(f"--{flag} is needed")
     return value
+
+
+def require_libraries(what, *modules):
+    """Raises a `UserError` if a module of the extra [eval], which `what` needs, is missing."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise UserError(
+                f"{what} need {module} ({error}): pip install -e '.[eval]' in the clone"
+            ) from error
 
 
 def require_unicode(text, flag):

@@ -11,8 +11,8 @@ from nezha_tf.data.choices import ONE_BLANK, ChoiceColumns, ChoiceQuestion, read
 from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.data.lines import BadRows
 from nezha_tf.tasks.finetuning.evaluation import predict
-from nezha_tf.tasks.multiple_choice.data import Packer
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
+from nezha_tf.tasks.multiple_choice.packing import BlankPacking, QuestionPacking, pack
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
 
 LENGTH = 24
@@ -57,8 +57,9 @@ def inputs_of(questions):
 def predicted(folder, questions):
     """Returns the `Examples` of questions, and the probabilities that the program predicts."""
     vocabulary, has_blanks = folder.tokenizer.vocabulary, folder.task["has_blanks"]
-    packer = Packer(GraphTokenizer(vocabulary, True), vocabulary, LENGTH, has_blanks)
-    examples, _ = packer(questions, ["texts"], BadRows(skip=True))
+    packing = (BlankPacking if has_blanks else QuestionPacking)(vocabulary, LENGTH)
+    tokenizer = GraphTokenizer(vocabulary, True)
+    examples, _ = pack(questions, packing, tokenizer, ["texts"], BadRows(skip=True))
     reader = ArrayReader(examples.arrays, LENGTH)
     python = predict(folder.make_model(), MultipleChoiceLoss(), reader, 32, False)
     return examples, np.stack(python["probabilities"])

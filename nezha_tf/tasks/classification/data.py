@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from nezha_tf.data.lines import BadRows
 from nezha_tf.data.rows import read_rows
-from nezha_tf.tasks.finetuning.examples import Examples
+from nezha_tf.tasks.finetuning.data_sets import Examples
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
@@ -13,8 +13,7 @@ class LabelledText(NamedTuple):
     """A text or a pair of texts.
 
     Attributes:
-      text: the first text.
-      text_pair: the second text, or None.
+      text, text_pair: the texts; the second may be None.
       label: the label as written in the file, or None.
       line: number of its first line in the file.
       place: file and line number, for messages.
@@ -53,13 +52,12 @@ class Part(NamedTuple):
         return line + self.left_out()
 
     def left_out(self):
-        """Returns the end of a line on the part: what is not among its examples."""
         without = f"; without an agreed label: {self.unlabelled:,}" if self.unlabelled else ""
         return without + self.bad_rows.note()
 
 
 def read_part(data_set, part, paths, skip_bad_rows):
-    """Reads the rows of a part; labels may be missing in the rows of "predict".
+    """Returns a `Part` of a data set; labels may be missing in the rows of "predict".
 
     Args:
       data_set: `DataSet`.
@@ -67,61 +65,49 @@ def read_part(data_set, part, paths, skip_bad_rows):
       paths: its files.
       skip_bad_rows: whether bad rows are skipped and counted.
 
-    Returns:
-      A `Part`.
-
     Raises:
       UserError: see `read_rows`; or no example is left.
     """
-    columns = data_set.parts[part].columns
-    names, bad_rows = columns.renamed(), BadRows(skip_bad_rows)
-    texts, unlabelled = [], 0
-    for path in paths:
-        for row in _rows(path, data_set, part, bad_rows):
-            if columns.language and row.values["language"] != columns.language:
+    columns = data_set.columns_of(part)
+    names, found = columns.renamed(), Part(paths, [], BadRows(skip_bad_rows), 0)
+    unlabelled = 0
+    for row in _rows(data_set, part, paths, found.bad_rows):
+        if columns.language and row.values["language"] != columns.language:
+            continue
+        values = {name: row.values.get(column) for column, name in names.items()}
+        text, text_pair, label = (values.get(name) for name in ("text", "text_pair", "label"))
+        if data_set.rewrite:
+            try:
+                text, text_pair = data_set.rewrite(text, text_pair)
+            except ValueError as error:
+                found.bad_rows.add(f"{row.place}: {error}")
                 continue
-            found = {name: row.values.get(column) for column, name in names.items()}
-            if data_set.rewrite:
-                try:
-                    sides = data_set.rewrite(found["text"], found["text_pair"])
-                except ValueError as error:
-                    bad_rows.add(f"{row.place}: {error}")
-                    continue
-                found |= dict(zip(("text", "text_pair"), sides, strict=True))
-            label = data_set.same_labels.get(found["label"], found["label"])
-            if label is not None and label == data_set.no_label:
-                unlabelled += 1
-                if part != "predict":
-                    continue
-                label = None
-            pair = found.get("text_pair")
-            name = found.get("id")
-            texts.append(LabelledText(found["text"], pair, label, row.line, row.place, name))
-    found = Part(paths, texts, bad_rows, unlabelled)
-    _require(texts, found)
+        label = data_set.same_labels.get(label, label)
+        if label is not None and label == data_set.no_label:
+            unlabelled += 1
+            if part != "predict":
+                continue
+            label = None
+        name = values.get("id")
+        found.texts.append(LabelledText(text, text_pair, label, row.line, row.place, name))
+    found = found._replace(unlabelled=unlabelled)
+    _require(found.texts, found)
     return found
 
 
-def _rows(path, data_set, part, bad_rows):
-    """Yields the `Row`s of a file with the data set's columns."""
-    columns = data_set.parts[part].columns
+def _rows(data_set, part, paths, bad_rows):
+    """Yields the `Row`s of files with the data set's columns."""
+    columns, is_prediction = data_set.columns_of(part), part == "predict"
     wanted = (*columns.renamed(), *(["language"] if columns.language else []))
-    optional = (columns.id, *([columns.label] if part == "predict" else []))
+    optional = (columns.id, *([columns.label] if is_prediction else []))
     are_json, as_written = (columns.label, columns.id), ()
     if data_set.rewrite:
         are_json, as_written = (*are_json, columns.text_pair), (columns.text,)
     # Of an example to predict, an empty label may also be one that is not known.
-    may_be_empty = (columns.label,) if data_set.may_have_no_class and part != "predict" else ()
-    return read_rows(
-        path,
-        wanted,
-        optional,
-        columns.file_columns,
-        are_json,
-        bad_rows,
-        as_written,
-        may_be_empty,
-    )
+    may_be_empty = (columns.label,) if data_set.may_have_no_class and not is_prediction else ()
+    given = (wanted, optional, columns.file_columns, are_json, bad_rows, as_written, may_be_empty)
+    for path in paths:
+        yield from read_rows(path, *given)
 
 
 def pack(part, tokenizer, packing, label_type):
@@ -130,8 +116,8 @@ def pack(part, tokenizer, packing, label_type):
     Args:
       part: `Part`.
       tokenizer: `GraphTokenizer`.
-      packing: `TextPacking`.
-      label_type: an object of `label_types`.
+      packing: `TextPacking`, or what else makes (ids, segment_ids) of the ids of one or two texts.
+      label_type: an object of `LABEL_TYPES`.
 
     Raises:
       UserError: a row has an unknown label or a text without tokens, or no example is left.

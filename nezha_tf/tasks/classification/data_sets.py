@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nezha_tf.tasks.finetuning.data_sets import CLUE_TESTS, CUSTOM
+from nezha_tf.tasks.finetuning.data_sets import CLUE_FILES, CUSTOM, one_of, require_different
 from nezha_tf.util.errors import UserError, require_flag
 
 
@@ -23,7 +23,7 @@ def marked_spans(text, target):
       (text, None).
 
     Raises:
-      ValueError: a span is not at its place, or the spans overlap; the message says which.
+      ValueError: a span is not at its place, or the spans overlap.
     """
     spans = []
     for number, marks in ((1, "__"), (2, "[]")):
@@ -42,12 +42,7 @@ def marked_spans(text, target):
 def keywords_first(abstract, keywords):
     """Returns the pair of CSL: the keywords, with spaces between them, and the abstract.
 
-    Args:
-      abstract: text.
-      keywords: JSON text, a list of texts.
-
-    Raises:
-      ValueError: the keywords are no such list.
+    The keywords are given as JSON text; what is no list of texts is a ValueError.
     """
     found = _json(keywords)
     if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
@@ -97,18 +92,12 @@ class Columns(NamedTuple):
         return {column: name for column, name in wanted.items() if column is not None}
 
 
-class Files(NamedTuple):
-    """The possible names of a part's file (the first existing one is read), and its columns."""
-
-    names: tuple
-    columns: Columns
-
-
 class DataSet(NamedTuple):
     """A data set.
 
     Attributes:
-      parts: {"train", "eval" or "predict": `Files`}.
+      files: {"train", "eval" or "predict": the choices of its file}; see `found_in`.
+      columns: the `Columns` of the files.
       labels: the labels in the order of the classes; (): those of the training data.
       same_labels: {label in a file: the label that it means}.
       no_label: label of the examples on which the annotators did not agree, or None.
@@ -116,110 +105,97 @@ class DataSet(NamedTuple):
         that returns the two texts; it raises ValueError with a fault. None: they are the texts.
       is_joined: whether `rewrite` makes one text of the two values.
       may_have_no_class: whether an empty label is one of no class.
+      training_columns: the `Columns` of the training file, if they are others.
     """
 
-    parts: Mapping
+    files: Mapping
+    columns: Columns
     labels: tuple = ()
     same_labels: Mapping = MappingProxyType({})
     no_label: str | None = None
     rewrite: Callable | None = None
     is_joined: bool = False
     may_have_no_class: bool = False
+    training_columns: Columns | None = None
 
-    def is_pair(self, part):
-        """Whether the examples of a part are pairs of texts."""
-        return self.parts[part].columns.text_pair is not None and not self.is_joined
+    def columns_of(self, part):
+        """Returns the `Columns` of a part."""
+        return self.training_columns if part == "train" and self.training_columns else self.columns
 
-    def file_choices(self, part):
-        """Returns the names of a part's files; see `found_in`."""
-        return tuple((name,) for name in self.parts[part].names)
-
-
-def _parts(columns, *names):
-    return {
-        part: Files(tuple(choices), columns)
-        for part, choices in zip(("train", "eval", "predict"), names, strict=True)
-    }
-
-
-def _clue(columns):
-    """Returns the parts of a task of CLUE or FewCLUE, by the names of their archives' files."""
-    tests = [*CLUE_TESTS, "test_public.json"]
-    train, dev = ([f"{part}.json", *_few(part)] for part in ("train", "dev"))
-    return _parts(columns, train, dev, tests)
-
-
-def _few(part):
-    """Returns the names of a part's files in FewCLUE."""
-    return [f"{part}_few_all.json", f"{part}_0.json"]
+    @property
+    def is_pair(self):
+        """Whether the examples are pairs of texts."""
+        return self.columns.text_pair is not None and not self.is_joined
 
 
 _INFERENCE = ("contradiction", "entailment", "neutral")
 _PAIR = Columns("sentence1", "sentence2", "label", id="id")
 _SENTENCE = Columns("sentence", None, "label", id="id")
-_XNLI = Columns("sentence1", "sentence2", "gold_label", language="zh")
-# Huawei's files, in the order of its `TextClfProcessor`, have no header; others name the columns.
-_CHNSENTI = Columns("text_a", None, "label", ("label", "text_a"))
-_LCQMC = Columns("text_a", "text_b", "label", ("text_a", "text_b", "label"))
 
+
+def _files(train, dev, test):
+    return {"train": one_of(*train), "eval": one_of(*dev), "predict": one_of(*test)}
+
+
+# Huawei's files of ChnSentiCorp and LCQMC, in the order of its `TextClfProcessor`, have no header;
+# others name the columns.
 DATA_SETS = {
     # Its development and test files may have a column qid before the other columns.
     "chnsenti": DataSet(
-        _parts(_CHNSENTI, ["train.tsv"], ["dev.tsv"], ["test.tsv"]),
+        _files(["train.tsv"], ["dev.tsv"], ["test.tsv"]),
+        Columns("text_a", None, "label", ("label", "text_a")),
         ("0", "1"),
     ),
     "lcqmc": DataSet(
-        _parts(_LCQMC, *([f"{part}.tsv", f"{part}.txt"] for part in ("train", "dev", "test"))),
+        _files(*([f"{part}.tsv", f"{part}.txt"] for part in ("train", "dev", "test"))),
+        Columns("text_a", "text_b", "label", ("text_a", "text_b", "label")),
         ("0", "1"),
     ),
     # Chinese only, as in Google's run_classifier.py.
     "xnli": DataSet(
-        {
-            **_parts(_XNLI, [], ["xnli.dev.tsv"], ["xnli.test.tsv"]),
-            "train": Files(
-                ("multinli/multinli.train.zh.tsv",),
-                Columns("premise", "hypo", "label", ("premise", "hypo", "label")),
-            ),
-        },
+        _files(["multinli/multinli.train.zh.tsv"], ["xnli.dev.tsv"], ["xnli.test.tsv"]),
+        Columns("sentence1", "sentence2", "gold_label", language="zh"),
         _INFERENCE,
         same_labels={"contradictory": "contradiction"},
+        training_columns=Columns("premise", "hypo", "label", ("premise", "hypo", "label")),
     ),
     "ocnli": DataSet(
-        _parts(
-            _PAIR,
-            ["train.50k.json", "train.json", "train.jsonl", *_few("train")],
-            ["dev.json", "dev.jsonl", *_few("dev")],
+        _files(
+            ["train.50k.json", "train.json", "train.jsonl", "train_few_all.json", "train_0.json"],
+            ["dev.json", "dev.jsonl", "dev_few_all.json", "dev_0.json"],
             ["test.json", "test.jsonl", "test_public.json"],
         ),
+        _PAIR,
         _INFERENCE,
         no_label="-",
     ),
-    "cmnli": DataSet(_clue(_PAIR), _INFERENCE, no_label="-"),
-    "afqmc": DataSet(_clue(_PAIR), ("0", "1")),
-    "bustm": DataSet(_clue(_PAIR), ("0", "1")),
+    "cmnli": DataSet(CLUE_FILES, _PAIR, _INFERENCE, no_label="-"),
+    "afqmc": DataSet(CLUE_FILES, _PAIR, ("0", "1")),
+    "bustm": DataSet(CLUE_FILES, _PAIR, ("0", "1")),
     # 15 classes: the numbers 105 and 111 are not used.
     "tnews": DataSet(
-        _clue(_SENTENCE), tuple(str(n) for n in range(100, 117) if n not in (105, 111))
+        CLUE_FILES, _SENTENCE, tuple(str(n) for n in range(100, 117) if n not in (105, 111))
     ),
-    "iflytek": DataSet(_clue(_SENTENCE), tuple(map(str, range(119)))),
+    "iflytek": DataSet(CLUE_FILES, _SENTENCE, tuple(map(str, range(119)))),
     "wsc": DataSet(
-        _clue(Columns("text", "target", "label", id="id")),
+        CLUE_FILES,
+        Columns("text", "target", "label", id="id"),
         ("false", "true"),
         rewrite=marked_spans,
         is_joined=True,
     ),
     "csl": DataSet(
-        _clue(Columns("abst", "keyword", "label", id="id")), ("0", "1"), rewrite=keywords_first
+        CLUE_FILES,
+        Columns("abst", "keyword", "label", id="id"),
+        ("0", "1"),
+        rewrite=keywords_first,
     ),
 }
 NAMES = (*DATA_SETS, CUSTOM)
 
 
 def data_set_of(settings):
-    """Returns the `DataSet` of the settings.
-
-    Args:
-      settings: `ClassificationSettings`.
+    """Returns the `DataSet` of `ClassificationSettings`.
 
     Raises:
       UserError: `columns` lacks a column, or two flags name the same column.
@@ -232,13 +208,12 @@ def data_set_of(settings):
         column = getattr(settings, flag)
         if names and column and column not in names:
             raise UserError(f"--columns={','.join(names)} has no {column!r}; name it with --{flag}")
-    wanted = [getattr(settings, f"{name}_column") for name in ("text", "text_pair", "label")]
-    if len(set(wanted)) < len(wanted):
-        raise UserError(
-            f"--text_column, --text_pair_column and --label_column are {wanted}; name another "
-            "column for each"
-        )
-    columns = Columns(
-        settings.text_column, settings.text_pair_column or None, settings.label_column, names
+    text, pair, label = require_different(
+        settings, "text_column", "text_pair_column", "label_column"
     )
-    return DataSet(_parts(columns, [], [], []), may_have_no_class=settings.label_type == "multi")
+    return own_data(Columns(text, pair or None, label, names), settings.label_type == "multi")
+
+
+def own_data(columns, may_have_no_class=False):
+    """Returns the `DataSet` of a user's own files with these `Columns`."""
+    return DataSet({}, columns, may_have_no_class=may_have_no_class)

@@ -1,12 +1,13 @@
 """The types of labels (one class, several classes, a number), and where the classes come from."""
 
+import contextlib
 import json
 import math
 
 import numpy as np
 
 from nezha_tf.data.rows import json_text
-from nezha_tf.tasks.classification import loss as objectives
+from nezha_tf.tasks.classification import loss as losses
 from nezha_tf.tasks.classification import metrics
 from nezha_tf.tasks.finetuning.task import labels_of_run
 from nezha_tf.util.errors import UserError
@@ -26,12 +27,12 @@ class SingleLabel:
     """
 
     has_one_class = True
-    objective = objectives.ClassificationLoss
+    objective = losses.ClassificationLoss
 
     def __init__(self, labels, separator):
         """Args:
         labels: names of the classes.
-        separator: the separator between the classes of an example, if it may have several.
+        separator: what stands between the classes of an example, if it may have several.
         """
         self.labels = labels
         self.num_outputs = len(labels)
@@ -71,20 +72,22 @@ class SingleLabel:
     def predictions(self, outputs):
         """Returns a list of a dict for each example, the values to write to the file."""
         return [
-            {"prediction": self.labels[index], **self._probabilities(probabilities)}
-            for index, probabilities in zip(
+            {
+                "prediction": self._name(predicted),
+                "probabilities": dict(zip(self.labels, probabilities.tolist(), strict=True)),
+            }
+            for predicted, probabilities in zip(
                 self.predicted(outputs), outputs["probabilities"], strict=True
             )
         ]
 
-    def _probabilities(self, probabilities):
-        named = zip(self.labels, probabilities.tolist(), strict=True)
-        return {"probabilities": dict(named)}
+    def _name(self, predicted):
+        return self.labels[predicted]
 
     def _id_of(self, label):
         if label not in self._ids:
-            told = ", ".join(self.labels[:20]) + (", ..." if len(self.labels) > 20 else "")
-            raise ValueError(f"label {label!r} is not one of the model's labels ({told})")
+            known = ", ".join(self.labels[:20]) + (", ..." if len(self.labels) > 20 else "")
+            raise ValueError(f"label {label!r} is not one of the model's labels ({known})")
         return self._ids[label]
 
 
@@ -92,7 +95,7 @@ class MultiLabel(SingleLabel):
     """Labels of any number of classes: names with a separator in the file, or a JSON list."""
 
     has_one_class = False
-    objective = objectives.MultiLabelLoss
+    objective = losses.MultiLabelLoss
 
     @staticmethod
     def labels_in(text, separator):
@@ -117,23 +120,15 @@ class MultiLabel(SingleLabel):
         """Returns int [n, L], 1 for predicted classes and 0 for the others."""
         return (np.stack(outputs["probabilities"]) >= THRESHOLD).astype(np.int32)
 
-    def predictions(self, outputs):
-        return [
-            {
-                "prediction": [n for n, on in zip(self.labels, row, strict=True) if on],
-                **self._probabilities(probabilities),
-            }
-            for row, probabilities in zip(
-                self.predicted(outputs), outputs["probabilities"], strict=True
-            )
-        ]
+    def _name(self, predicted):
+        return [self.labels[index] for index in np.flatnonzero(predicted)]
 
 
 class Number:
     """Labels that are numbers, for regression; attributes and methods: see `SingleLabel`."""
 
     has_one_class = False
-    objective = objectives.RegressionLoss
+    objective = losses.RegressionLoss
     labels = ()
     num_outputs = 1
 
@@ -162,13 +157,12 @@ LABEL_TYPES = {"single": SingleLabel, "multi": MultiLabel, "regression": Number}
 
 
 def label_type_of(settings, data_set, training_part, task_name):
-    """Returns the type of the labels with its classes, an object of `label_types`.
+    """Returns the type of the labels with its classes, an object of `LABEL_TYPES`.
 
     Args:
-      settings: an object with `label_type`, `labels`, `label_separator` and `output_dir`.
+      settings: `ClassificationSettings`.
       data_set: `DataSet`.
-      training_part: `Part` of the training data; None: the run does not train, and its folder
-        has the labels.
+      training_part: `Part` of the training data; None: the run's folder has the labels.
       task_name: the task in `task.json`.
 
     Raises:
@@ -180,12 +174,12 @@ def label_type_of(settings, data_set, training_part, task_name):
     separator = settings.label_separator
     wanted = list(settings.labels) or list(data_set.labels)
     if not wanted and training_part:
-        wanted = _found(training_part, kind, separator)
+        wanted = _classes_in(training_part, kind, separator)
     path, stored = labels_of_run(settings.output_dir, task_name)
     if stored and wanted and stored != wanted:
         raise UserError(
-            f"the classes are {_told(wanted)}, but those of the run in {path} are "
-            f"{_told(stored)}; pass another --output_dir, or the data and --labels of that run"
+            f"the classes are {_listed(wanted)}, but those of the run in {path} are "
+            f"{_listed(stored)}; pass another --output_dir, or the data and --labels of that run"
         )
     labels = stored or wanted
     if not labels:
@@ -194,14 +188,12 @@ def label_type_of(settings, data_set, training_part, task_name):
     return kind(labels, separator)
 
 
-def _found(part, kind, separator):
+def _classes_in(part, kind, separator):
     """Returns the labels of the training data, sorted; numbers are sorted by value."""
     found = set()
     for text in part.texts:
-        try:
+        with contextlib.suppress(ValueError):  # `pack` reports the row.
             found.update(kind.labels_in(text.label, separator))
-        except ValueError:
-            continue  # `pack` reports the row.
     truths, numbers = found & {"true", "false"}, found & {"1", "0"}
     if truths and numbers:
         raise UserError(
@@ -218,7 +210,7 @@ def _check(labels, settings):
     least = 2 if settings.label_type == "single" else 1
     if len(set(labels)) < max(least, len(labels)):
         raise UserError(
-            f"the classes are {_told(labels)}; there must be at least {least}, all different"
+            f"the classes are {_listed(labels)}; there must be at least {least}, all different"
         )
     for label in labels:
         if label != " ".join(label.split()):
@@ -228,5 +220,5 @@ def _check(labels, settings):
             )
 
 
-def _told(labels):
+def _listed(labels):
     return ", ".join(labels[:10]) + (f" ... ({len(labels)})" if len(labels) > 10 else "")

@@ -16,13 +16,9 @@ class ClassificationLoss:
     """
 
     def __init__(self, label_smoothing=0.0):
-        """Args:
-        label_smoothing: smoothing of the labels in `losses`; see `cross_entropies`.
-        """
         self._label_smoothing = label_smoothing
 
     def inputs(self, batch):
-        """Returns the model's inputs."""
         return {name: batch[name] for name in INPUTS}
 
     def loss_weights(self, batch):
@@ -30,32 +26,31 @@ class ClassificationLoss:
         # Every example begins with [CLS]; only padding has no first token.
         return {LOSS: ops.cast(batch["input_mask"][:, 0], "float32")}
 
+    def logits(self, outputs):
+        """Returns the scores of the classes, [B, L], from the model's outputs."""
+        return outputs["logits"]
+
     def losses(self, outputs, batch):
         """Returns {name of the loss: `WeightedMean`}."""
-        values = self.values(outputs["logits"], batch["label_ids"])
+        values = self.values(self.logits(outputs), batch["label_ids"])
         return {LOSS: weighted(values, self.loss_weights(batch)[LOSS])}
 
     def values(self, logits, label_ids):
-        """Returns the loss of each example, float32 [B].
-
-        Args:
-          logits: [B, L].
-          label_ids: `label_ids` of the batch.
-        """
+        """Returns the loss of each example, float32 [B], for logits [B, L]."""
         return cross_entropies(logits, label_ids, label_smoothing=self._label_smoothing)
 
     def metrics(self, outputs, batch):
         """Returns the metrics, a dict of name to `WeightedMean`."""
-        right = hits(outputs["logits"], batch["label_ids"])
+        right = hits(self.logits(outputs), batch["label_ids"])
         return {"accuracy": weighted(right, self.loss_weights(batch)[LOSS])}
 
     def distributions(self, outputs, batch):
         """Returns {name of the loss: the logits that `RDrop` compares, [B, L]}."""
-        return {LOSS: outputs["logits"]}
+        return {LOSS: self.logits(outputs)}
 
     def predictions(self, outputs):
         """Returns the predictions for each example: {"probabilities": float32 [B, L]}."""
-        return {"probabilities": ops.softmax(outputs["logits"], axis=-1)}
+        return {"probabilities": ops.softmax(self.logits(outputs), axis=-1)}
 
 
 class MultiLabelLoss(ClassificationLoss):

@@ -1,6 +1,6 @@
 """Metrics of predicted classes and numbers, and the confusion matrix of classes."""
 
-import contextlib
+import functools
 import math
 import os
 import warnings
@@ -8,8 +8,7 @@ import warnings
 import numpy as np
 
 from nezha_tf.pictures.fonts import font_families
-from nezha_tf.util import console, files
-from nezha_tf.util.errors import UserError
+from nezha_tf.util import console, errors, files
 
 # The metrics of each label type; the first is the default of --best_metric.
 OF_LABEL_TYPE = {
@@ -20,23 +19,16 @@ OF_LABEL_TYPE = {
 NAMES = tuple(dict.fromkeys(name for names in OF_LABEL_TYPE.values() for name in names))
 
 
-def require_libraries():
-    """Raises a `UserError` if the libraries of the extra [eval] are not installed."""
-    try:
-        import scipy  # noqa: F401
-        import sklearn  # noqa: F401
-    except ImportError as error:
-        raise UserError(
-            f"metrics of classes need scikit-learn ({error}): pip install -e '.[eval]' in the clone"
-        ) from error
+require_libraries = functools.partial(
+    errors.require_libraries, "metrics of classes", "scipy", "sklearn"
+)
 
 
 def single(predicted, label_ids, labels):
     """Measures predictions of one class for each example.
 
     Args:
-      predicted: int [n], n at least 1.
-      label_ids: int [n].
+      predicted, label_ids: int [n], n at least 1.
       labels: names of the L classes.
 
     Returns:
@@ -48,7 +40,7 @@ def single(predicted, label_ids, labels):
 
     return {
         "accuracy": float(metrics.accuracy_score(label_ids, predicted)),
-        "macro_f1": _f1(label_ids, predicted, average="macro"),
+        "macro_f1": _f1(label_ids, predicted, "macro"),
         "matthews_correlation": float(metrics.matthews_corrcoef(label_ids, predicted)),
         **_f1_by_class(label_ids, predicted, labels),
     }
@@ -58,13 +50,12 @@ def multi(predicted, label_ids, labels):
     """Measures predictions of any number of classes for each example.
 
     Args:
-      predicted: int [n, L], 0 or 1.
-      label_ids: int [n, L], 0 or 1.
+      predicted, label_ids: int [n, L], 0 or 1.
       labels: names of the L classes.
 
     Returns:
-      Dict of name to float: the metrics of the label type, and `f1/<label>` for each class.
-      `exact_match` is the share of examples for which exactly the right classes are predicted.
+      Dict of name to float: as `single`. `exact_match` is the share of examples for which exactly
+      the right classes are predicted.
     """
     from sklearn import metrics
 
@@ -73,8 +64,8 @@ def multi(predicted, label_ids, labels):
         # scikit-learn would take one column for two classes, and measure the absence, too.
         predicted, label_ids = (np.pad(v, ((0, 0), (0, 1))) for v in (predicted, label_ids))
     return {
-        "micro_f1": _f1(label_ids, predicted, average="micro", labels=classes),
-        "macro_f1": _f1(label_ids, predicted, average="macro", labels=classes),
+        "micro_f1": _f1(label_ids, predicted, "micro", classes),
+        "macro_f1": _f1(label_ids, predicted, "macro", classes),
         "exact_match": float(metrics.accuracy_score(label_ids, predicted)),
         **_f1_by_class(label_ids, predicted, labels),
     }
@@ -84,8 +75,7 @@ def regression(predicted, label_ids):
     """Measures predicted numbers.
 
     Args:
-      predicted: float [n], n at least 1.
-      label_ids: float [n].
+      predicted, label_ids: float [n], n at least 1.
 
     Returns:
       Dict of name to float: the metrics of the label type; a correlation with constant values,
@@ -96,31 +86,23 @@ def regression(predicted, label_ids):
 
     found = {"spearman": 0.0, "pearson": 0.0}
     if len(predicted) > 1:
-        with _silence():
+        with warnings.catch_warnings(action="ignore"):  # that a correlation is undefined
             found["spearman"] = float(stats.spearmanr(predicted, label_ids).statistic)
             found["pearson"] = float(stats.pearsonr(predicted, label_ids).statistic)
     found = {name: 0.0 if math.isnan(value) else value for name, value in found.items()}
     return {**found, "mean_squared_error": float(metrics.mean_squared_error(label_ids, predicted))}
 
 
-def _f1(label_ids, predicted, **options):
+def _f1(label_ids, predicted, average, labels=None):
     from sklearn.metrics import f1_score
 
-    found = f1_score(label_ids, predicted, zero_division=0, **options)
-    return float(found) if options["average"] else found.tolist()
+    found = f1_score(label_ids, predicted, average=average, labels=labels, zero_division=0)
+    return np.asarray(found).tolist()
 
 
 def _f1_by_class(label_ids, predicted, labels):
-    found = _f1(label_ids, predicted, average=None, labels=range(len(labels)))
+    found = _f1(label_ids, predicted, None, range(len(labels)))
     return {f"f1/{label}": score for label, score in zip(labels, found, strict=True)}
-
-
-@contextlib.contextmanager
-def _silence():
-    """Silences the warning that the correlation with a constant is undefined."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 TABLE_FILE, PICTURE_FILE = "confusion.tsv", "confusion.png"
@@ -150,7 +132,7 @@ def write_table(folder, matrix, labels):
 def draw_matrix(folder, matrix, labels):
     """Draws `confusion.png`, the shares of each right class; returns a line that names the file.
 
-    If no font of this machine has the labels' characters, the picture shows numbers instead.
+    Without a font that has the labels' characters, the picture shows numbers instead.
     """
     # pyplot is not used, because its figures and backend belong to the whole process.
     from matplotlib.figure import Figure

@@ -23,10 +23,6 @@ class ClassificationServing(Serving):
     meanings = MEANINGS
 
     def __init__(self, folder, model):
-        """Args:
-        folder: `ModelFolder` of a classification run.
-        model: as returned by `folder.make_model`.
-        """
         task = folder.task
         super().__init__(model, folder.tokenizer)
         self._kind = task["label_type"]
@@ -78,7 +74,6 @@ class ClassificationServing(Serving):
         return self._predictions(self._model(inputs))
 
     def _outputs(self, inputs):
-        """Returns the signature's outputs for the model's inputs."""
         found = self.predictions(inputs)
         if self._kind == "regression":
             return {"value": found["value"]}

@@ -20,7 +20,7 @@ class Classification(FineTuning):
 
     Attributes:
       data_set: `DataSet`.
-      label_type: an object of `label_types`.
+      label_type: an object of `LABEL_TYPES`.
     """
 
     task_name = "classification"
@@ -37,8 +37,7 @@ class Classification(FineTuning):
         self.notes.append(self._on_labels())
 
     def read(self, part):
-        settings = self.settings
-        is_pair = self.data_set.is_pair(part)
+        settings, is_pair = self.settings, self.data_set.is_pair
         if is_pair and self.pairs_need_segments:
             self.require_segments("pairs")
         packing = self.make_packing(is_pair)
@@ -61,7 +60,7 @@ class Classification(FineTuning):
             "task": self.task_name,
             "label_type": self.settings.label_type,
             "labels": list(self.label_type.labels),
-            "is_pair": any(map(self.data_set.is_pair, self.data_set.parts)),
+            "is_pair": self.data_set.is_pair,
         }
 
     def make_model(self, precision):
@@ -89,18 +88,13 @@ class Classification(FineTuning):
     def write_predictions(self, outputs):
         examples = self.examples["predict"]
         found = self.label_type.predictions(outputs)
-        entries = [
-            {
-                "id": text.id,
-                "line": text.line,
-                "text": text.text,
-                "text_pair": text.text_pair,
-                "label": text.label,
-                **prediction,
-            }
-            for text, prediction in zip(examples.rows, found, strict=True)
-        ]
-        self.write_entries(entries)
+        names = ("id", "line", "text", "text_pair", "label")
+        self.write_entries(
+            [
+                {**{name: getattr(text, name) for name in names}, **prediction}
+                for text, prediction in zip(examples.rows, found, strict=True)
+            ]
+        )
         labelled = [i for i, label in enumerate(examples.labels) if label is not None]
         if not labelled:
             return {}

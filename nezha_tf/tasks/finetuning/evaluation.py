@@ -11,23 +11,27 @@ from nezha_tf.util import console
 
 
 class PredictingEvaluation(Evaluation):
-    """Also collects the objective's `predictions`, and measures them all together."""
+    """Also collects the objective's `predictions`, which a task measures all together."""
 
-    def __init__(
-        self, strategy, model, objective, reader, batch_size, max_batches, folder, jit_compile, task
-    ):
+    def __init__(self, strategy, model, task, reader):
         """Args:
-        strategy, model, reader, batch_size, max_batches, folder, jit_compile: see
-          `Evaluation`; the reader is an `ArrayReader`.
-        objective: an objective with `predictions(outputs)`, which returns a dict of name to
-          tensor [B, ...].
-        task: its `measure(outputs)` returns a dict of name to float, and `report(outputs)`
-          writes files and returns lines; `outputs` are those that `collect` returns.
+        strategy: the `tf.distribute.Strategy` of the model.
+        model: a Keras model.
+        task: a `FineTuning`.
+        reader: `ArrayReader` of the held-out examples.
         """
+        settings, objective = task.settings, task.make_objective(0.0)
         super().__init__(
-            strategy, model, objective, reader, batch_size, max_batches, folder, jit_compile
+            strategy,
+            model,
+            objective,
+            reader,
+            settings.eval_batch_size,
+            settings.max_eval_steps,
+            settings.output_dir,
+            settings.jit_compile,
         )
-        self.predict_step = make_predict_step(strategy, model, objective, jit_compile, True)
+        self.predict_step = make_predict_step(strategy, model, objective, settings.jit_compile)
         self._task = task
         self._outputs = None
 
@@ -49,24 +53,16 @@ class PredictingEvaluation(Evaluation):
 
 
 def predict(model, objective, reader, batch_size, jit_compile):
-    """Returns the model's predictions for each example, computed on one device; see `collect`.
-
-    Args:
-      model: a Keras model.
-      objective: see `PredictingEvaluation`.
-      reader: `ArrayReader`.
-      batch_size: number of examples in a batch.
-      jit_compile: whether XLA compiles the step.
-    """
+    """Returns the objective's `predictions` for each example, made on one device; see `collect`."""
     strategy = tf.distribute.get_strategy()
-    step = make_predict_step(strategy, model, objective, jit_compile, False)
+    step = make_predict_step(strategy, model, objective, jit_compile, is_labelled=False)
     batches = reader.evaluation_batches(batch_size)
     total = reader.batches_per_epoch(batch_size)
     _, outputs = collect(step, console.progress(batches, total=total, desc="predicting"))
     return outputs
 
 
-def make_predict_step(strategy, model, objective, jit_compile, is_labelled):
+def make_predict_step(strategy, model, objective, jit_compile, is_labelled=True):
     """Returns a compiled function of a (distributed) batch.
 
     It returns (dict of losses and metrics, each a `WeightedMean` over the global batch, or {} if

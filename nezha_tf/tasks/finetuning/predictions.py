@@ -7,7 +7,7 @@ from nezha_tf.util import files
 
 
 def write_predictions(folder, file_format, entries):
-    """Writes `predictions.jsonl` or `predictions.tsv`.
+    """Writes `predictions.jsonl` or `predictions.tsv` into a folder; returns its path.
 
     Args:
       folder: the folder to write to.
@@ -16,21 +16,15 @@ def write_predictions(folder, file_format, entries):
         dicts; None is left out. In "tsv", a dict of floats has a column for each value
         (`probabilities/positive`), other lists and dicts are written as JSON, and white space
         inside a text becomes a single space.
-
-    Returns:
-      The path of the file.
     """
-    entries = [_rounded(entry) for entry in entries]
-    lines = _objects(entries) if file_format == "jsonl" else _columns(entries)
+    entries = [_rounded({n: v for n, v in entry.items() if v is not None}) for entry in entries]
+    if file_format == "jsonl":
+        lines = [json.dumps(entry, ensure_ascii=False) for entry in entries]
+    else:
+        lines = _columns(entries)
     path = os.path.join(folder, f"predictions.{file_format}")
     files.write_text(path, "".join(f"{line}\n" for line in lines))
     return path
-
-
-def _objects(entries):
-    for entry in entries:
-        found = {name: value for name, value in entry.items() if value is not None}
-        yield json.dumps(found, ensure_ascii=False)
 
 
 def _columns(entries):
@@ -49,7 +43,7 @@ def _cells(entry):
             yield from ((f"{name}/{key}", str(part)) for key, part in value.items())
         elif isinstance(value, list | dict):
             yield name, json.dumps(value, ensure_ascii=False)
-        elif value is not None:
+        else:
             yield name, _flat(str(value))
 
 

@@ -38,15 +38,13 @@ class RDrop:
         self._alpha = alpha
 
     def inputs(self, batch):
-        """Returns the model's inputs, [2 * B, ...]."""
         return self._objective.inputs(_twice(batch))
 
     def loss_weights(self, batch):
         """Returns the objective's weights, [2 * B, ...], and [B, ...] for the divergences."""
-        of_divergences = {
-            PREFIX + name: w for name, w in self._objective.loss_weights(batch).items()
-        }
-        return {**self._objective.loss_weights(_twice(batch)), **of_divergences}
+        weights = self._objective.loss_weights
+        of_divergences = {PREFIX + name: values for name, values in weights(batch).items()}
+        return {**weights(_twice(batch)), **of_divergences}
 
     def losses(self, outputs, batch):
         """Returns a dict of name to `WeightedMean`; the sum of these means is minimised."""
@@ -61,19 +59,11 @@ class RDrop:
         return losses
 
     def metrics(self, outputs, batch):
-        """Returns the objective's metrics over both passes, a dict of name to `WeightedMean`."""
         return self._objective.metrics(outputs, _twice(batch))
 
 
 def divergences(logits, others):
-    """Returns the mean of the Kullback-Leibler divergences KL(p|q) and KL(q|p).
-
-    Args:
-      logits, others: [..., classes], the logits of p and of q.
-
-    Returns:
-      float32 [...].
-    """
+    """Returns the mean of KL(p|q) and KL(q|p), float32 [...], of logits [..., classes]."""
     log_p, log_q = (ops.log_softmax(ops.cast(x, "float32"), axis=-1) for x in (logits, others))
     return 0.5 * ops.sum((ops.exp(log_p) - ops.exp(log_q)) * (log_p - log_q), axis=-1)
 

@@ -1,5 +1,6 @@
 """Sweeps: runs of a task with several learning rates and seeds, and their summary."""
 
+import copy
 import dataclasses
 import gc
 import json
@@ -35,7 +36,7 @@ class Outcome(NamedTuple):
 
 
 def run(settings, make_task):
-    """Runs a fine-tuning program.
+    """Runs a fine-tuning program; returns whether this process is the one that writes.
 
     With one learning rate and one seed, this is `training.run.run`. Otherwise, each rate is run
     with each seed in its own folder below `output_dir`; finished runs are not repeated. Then
@@ -45,9 +46,6 @@ def run(settings, make_task):
     Args:
       settings: the program's `FineTuningSettings`.
       make_task: function of the settings that returns a `FineTuning`.
-
-    Returns:
-      Whether this process is the one that writes.
 
     Raises:
       UserError: settings, files or data are bad, the folder has one run and not several, or the
@@ -67,18 +65,17 @@ def run(settings, make_task):
     seeds = [(settings.seed + number) % 2**32 for number in range(settings.num_seeds)]
     grid = [(rate, seed) for rate in rates for seed in seeds]
     folders = [run_folder.sweep_member(settings.output_dir, *member) for member in grid]
-    sweep = Sweep(strategy, make_task(with_precision(base, strategy, folders)))
+    task = make_task(with_precision(base, strategy, folders))
+    sweep = Sweep(strategy, task)
     with alone_in(base, strategy):
-        sweep.begin()
+        if devices.is_chief(strategy):  # for programs that get the sweep's folder
+            output_folder.write_settings(settings.output_dir, task)
         sweep.conclude([sweep.outcome(*setting, grid) for setting in grid])
     return devices.is_chief(strategy)
 
 
+# What opens a folder takes the one run or the best of the sweep: of both, one is out of date.
 def _require_no_sweep(settings):
-    """Raises a `UserError` if one run would train in the folder of a sweep.
-
-    What opens a folder takes the one run or the best of the sweep: of both, one is out of date.
-    """
     if not (settings.do_train and settings.output_dir):
         return
     path = os.path.join(settings.output_dir, run_folder.SWEEP_FILE)
@@ -90,7 +87,6 @@ def _require_no_sweep(settings):
 
 
 def _require_no_run(folder):
-    """Raises a `UserError` if a sweep would write into the folder of one run."""
     checkpoints = RunCheckpoints(folder, {})
     steps = checkpoints.steps()
     if steps:
@@ -125,21 +121,10 @@ class Sweep:
     """The runs of a sweep in one process, which may be one of several workers."""
 
     def __init__(self, strategy, task):
-        """Args:
-        strategy: the `tf.distribute.Strategy`.
-        task: a `FineTuning` with the settings of one run; all runs use the data that it has
-          read.
-        """
-        self._settings = task.settings
-        self._strategy = strategy
-        self._task = task
+        """`task` is a `FineTuning` with the settings of one run; all runs use its data."""
+        self._settings, self._strategy, self._task = task.settings, strategy, task
         self._is_chief = devices.is_chief(strategy)
         self._before = {}  # {learning rate: the compiled steps of the last run}
-
-    def begin(self):
-        """Writes the common settings of all runs, for programs that get the sweep's folder."""
-        if self._is_chief:
-            output_folder.write_settings(self._settings.output_dir, self._task)
 
     def outcome(self, rate, seed, grid):
         """Returns the `Outcome` of a rate and a seed, after running it if it is not finished."""
@@ -148,13 +133,14 @@ class Sweep:
             self._settings, learning_rate=rate, seed=seed, output_dir=folder
         )
         number = f"run {grid.index((rate, seed)) + 1} of {len(grid)}: {folder}"
-        results = _results_there(folder, settings, self._task.best_metric.name)
+        results = _finished(folder, settings, self._task.best_metric.name)
         self._say(f"{number}, done before" if results else number)
         if not results:
             run, results = self._run(settings, settings, self._before.get(rate))
             self._before = {rate: run.compiled}
             if self._is_chief:
-                _write_json(os.path.join(folder, RESULTS_FILE), _done(settings, results))
+                done = {"flags": flags_of(settings), "results": results}
+                _write_json(os.path.join(folder, RESULTS_FILE), done)
         return Outcome(rate, seed, folder, results)
 
     def conclude(self, outcomes):
@@ -173,19 +159,15 @@ class Sweep:
 
     def _predict(self, best):
         """Writes the best run's predictions into the sweep's folder."""
-        settings = dataclasses.replace(
-            self._settings,
-            learning_rate=best.learning_rate,
-            seed=best.seed,
-            do_train=False,
-            do_eval=False,
-            plot=False,
-        )
+        only = {"do_train": False, "do_eval": False, "plot": False}
+        only |= {"learning_rate": best.learning_rate, "seed": best.seed}
+        settings = dataclasses.replace(self._settings, **only)
         self._run(dataclasses.replace(settings, output_dir=best.folder), settings)
 
     def _run(self, settings, task_settings, before=None):
         try:
-            task = self._task.with_settings(task_settings)
+            task = copy.copy(self._task)  # with the same data
+            task.settings = task_settings
             return training_run.run_in(self._strategy, task, settings, before)
         except UserError as error:
             raise UserError(f"{settings.output_dir}: {error}") from error
@@ -203,12 +185,7 @@ class Sweep:
 
 
 def best_of(outcomes, metric):
-    """Returns the outcome of the best seed of the rate with the best mean; of ties the first.
-
-    Args:
-      outcomes: list of `Outcome`.
-      metric: a `BestMetric`.
-    """
+    """Returns the `Outcome` of the best seed of the rate with the best mean; of ties the first."""
 
     def goodness(chosen):
         value = np.mean([outcome.results[f"eval {metric.name}"] for outcome in chosen])
@@ -221,9 +198,10 @@ def best_of(outcomes, metric):
 
 
 def statistics_of(outcomes):
-    """Returns {rate: {metric: (mean, standard deviation)}} for the metrics that all runs have.
+    """Returns a dict for each rate: "learning_rate", and "mean" and "standard_deviation" by metric.
 
-    It is the sample standard deviation (n - 1), or None for a single run.
+    They are of the metrics that all runs have. It is the sample standard deviation (n - 1), or
+    None for a single run.
     """
     names = [
         name
@@ -232,25 +210,33 @@ def statistics_of(outcomes):
         and name != "eval global_step"
         and all(name in outcome.results for outcome in outcomes)
     ]
-    found = {}
-    for rate, of_rate in _by_rate(outcomes).items():
-        values = {name: [outcome.results[name] for outcome in of_rate] for name in names}
-        found[rate] = {name: _mean_and_deviation(values[name]) for name in names}
+    found = []
+    for rate, runs in _by_rate(outcomes).items():
+        values = {name: [run.results[name] for run in runs] for name in names}
+        found.append(
+            {
+                "learning_rate": rate,
+                "mean": {name: float(np.mean(own)) for name, own in values.items()},
+                "standard_deviation": {
+                    name: float(np.std(own, ddof=1)) if len(own) > 1 else None
+                    for name, own in values.items()
+                },
+            }
+        )
     return found
-
-
-def _mean_and_deviation(values):
-    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return float(np.mean(values)), deviation
 
 
 def table(outcomes, best, metric, folder):
     """Returns the sweep as text: a row per metric, `metric` first, and a column per rate."""
-    columns = statistics_of(outcomes)
-    first = f"eval {metric.name}"
-    names = sorted(columns[best.learning_rate], key=lambda name: name != first)
-    rows = [("learning rate", [str(rate) for rate in columns])]
-    rows += [(name, [_mean_text(*column[name]) for column in columns.values()]) for name in names]
+
+    def cell(rate, name):
+        mean, deviation = rate["mean"][name], rate["standard_deviation"][name]
+        return f"{mean:.4f}" if deviation is None else f"{mean:.4f} ± {deviation:.4f}"
+
+    rates, first = statistics_of(outcomes), f"eval {metric.name}"
+    rows = [("learning rate", [str(rate["learning_rate"]) for rate in rates])]
+    for name in sorted(rates[0]["mean"], key=lambda name: name != first):
+        rows.append((name, [cell(rate, name) for rate in rates]))
     width = max(len(cell) for _, cells in rows for cell in cells)
     lines = [
         (name, "  ".join(cell.ljust(width) for cell in cells).rstrip()) for name, cells in rows
@@ -263,14 +249,12 @@ def table(outcomes, best, metric, folder):
 
 def summary(outcomes, best, metric):
     """Returns the contents of `table` and the results of each run, as a dict for JSON."""
-    rates = []
-    for rate, of_rate in statistics_of(outcomes).items():
-        means = {name: mean for name, (mean, _) in of_rate.items()}
-        deviations = {name: deviation for name, (_, deviation) in of_rate.items()}
-        rates.append({"learning_rate": rate, "mean": means, "standard_deviation": deviations})
-    best = {name: getattr(best, name) for name in ("learning_rate", "seed", "folder")}
-    runs = [outcome._asdict() for outcome in outcomes]
-    return {"best_metric": metric.name, "best": best, "rates": rates, "runs": runs}
+    return {
+        "best_metric": metric.name,
+        "best": {name: getattr(best, name) for name in ("learning_rate", "seed", "folder")},
+        "rates": statistics_of(outcomes),
+        "runs": [outcome._asdict() for outcome in outcomes],
+    }
 
 
 def _by_rate(outcomes):
@@ -280,16 +264,8 @@ def _by_rate(outcomes):
     return found
 
 
-def _mean_text(mean, deviation):
-    return f"{mean:.4f}" if deviation is None else f"{mean:.4f} ± {deviation:.4f}"
-
-
-def _results_there(folder, settings, metric):
-    """Returns the results of a finished run with these settings, or None.
-
-    Raises:
-      UserError: the file of its results is damaged, or they lack the name of the `metric`.
-    """
+def _finished(folder, settings, metric):
+    """Returns the results of a finished run with these settings, or None."""
     path = os.path.join(folder, RESULTS_FILE)
     found = files.read_object(path)
     if found is None:
@@ -301,10 +277,6 @@ def _results_there(folder, settings, metric):
         return None
     forms.require(found["results"], {f"eval {metric}": forms.is_number}, path)
     return found["results"]
-
-
-def _done(settings, results):
-    return {"flags": flags_of(settings), "results": results}
 
 
 def _write_json(path, values):

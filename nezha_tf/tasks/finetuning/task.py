@@ -1,7 +1,6 @@
 """The base class of all understanding tasks."""
 
 import abc
-import copy
 import os
 
 from nezha_tf.checkpoints import run_folder
@@ -23,8 +22,8 @@ class FineTuning(Task):
     """A task on labelled examples in memory.
 
     A subclass reads the parts of the data (`read`), makes the model and the objective, and uses
-    the model's outputs: a dict of name to a list with one array for each example, in the examples'
-    order, as `evaluation.collect` returns it.
+    the objective's predictions, `outputs`: a dict of name to a list with one array for each
+    example, in the examples' order.
 
     Attributes:
       tokenizer: `FullTokenizer`.
@@ -61,16 +60,12 @@ class FineTuning(Task):
             self._set_course()
 
     def paths_of(self, part):
-        """Returns the files of --train_file, --eval_file or --predict_file, a list."""
+        """Returns the list of files of --train_file, --eval_file or --predict_file."""
         flag = f"{part}_file"
         return files.expand(require_flag(getattr(self.settings, flag), flag), flag)
 
     def require_segments(self, what):
-        """Raises a `UserError` if the configuration does not have segments 0 and 1.
-
-        Args:
-          what: what has two segments, for the message.
-        """
+        """Raises a `UserError` if the configuration lacks the segments 0 and 1 that `what` need."""
         count = self.config.type_vocab_size
         if count < 2:
             raise UserError(
@@ -78,15 +73,11 @@ class FineTuning(Task):
             )
 
     def write_entries(self, entries):
-        """Writes the predictions; see `predictions.write_predictions`."""
+        """Writes a dict for each example; see `predictions.write_predictions`."""
         write_predictions(self.settings.output_dir, self.settings.predictions_format, entries)
 
     def require_dropout(self, what):
-        """Raises a `UserError` if the configuration has no dropout.
-
-        Args:
-          what: what follows if there is no dropout, for the message.
-        """
+        """Raises a `UserError` if the configuration has no dropout, so that `what` follows."""
         if not self.config.hidden_dropout_prob and not self.config.attention_probs_dropout_prob:
             raise UserError(
                 f"{self.settings.bert_config_file} has no dropout (hidden_dropout_prob and "
@@ -96,7 +87,7 @@ class FineTuning(Task):
 
     @property
     def fresh_names(self):
-        """Names of the pooler, the mixture, and the heads of pretraining and all tasks."""
+        """Names of the pooler, the mixture, and the heads of all tasks."""
         return (POOLER, LAYER_MIX, *heads())
 
     @abc.abstractmethod
@@ -106,7 +97,7 @@ class FineTuning(Task):
         The examples of "predict" may have no labels.
 
         Returns:
-          `Examples`, or another object with `arrays`.
+          `data_sets.Examples`, or another object with `arrays`.
 
         Raises:
           UserError: the data is bad.
@@ -116,9 +107,9 @@ class FineTuning(Task):
     def measure(self, outputs):
         """Returns the metrics of the outputs for the held-out examples, or the first of them."""
 
-    @abc.abstractmethod
     def report(self, outputs):
         """Writes files on the held-out examples into the run's folder; returns lines to print."""
+        return []
 
     @abc.abstractmethod
     def write_predictions(self, outputs):
@@ -129,31 +120,13 @@ class FineTuning(Task):
         return RDrop(objective, alpha) if alpha else objective
 
     def make_evaluation(self, strategy, model):
-        settings = self.settings
-        return PredictingEvaluation(
-            strategy,
-            model,
-            self.make_objective(0.0),
-            self._reader("eval"),
-            settings.eval_batch_size,
-            settings.max_eval_steps,
-            settings.output_dir,
-            settings.jit_compile,
-            self,
-        )
+        return PredictingEvaluation(strategy, model, self, self._reader("eval"))
 
     def predict(self, model):
         """Predicts, and returns the result of `write_predictions`."""
-        settings = self.settings
         reader, objective = self._reader("predict"), self.make_objective(0.0)
-        batch_size, jit_compile = settings.predict_batch_size, settings.jit_compile
-        return self.write_predictions(predict(model, objective, reader, batch_size, jit_compile))
-
-    def with_settings(self, settings):
-        """Returns this task, with the same data, for a run with other settings."""
-        other = copy.copy(self)
-        other.settings = settings
-        return other
+        sizes = (self.settings.predict_batch_size, self.settings.jit_compile)
+        return self.write_predictions(predict(model, objective, reader, *sizes))
 
     def path(self, name):
         """Returns the path of a file in the folder of the run."""
@@ -174,19 +147,12 @@ class FineTuning(Task):
             self.resolve(save_checkpoints_steps=per_epoch)
 
 
-# One label per line, in folders that are older than `task.json`.
-OLD_FILE = "labels.txt"
-
-
 def labels_of_run(folder, task):
-    """Returns the labels that are stored in the folder of a run.
+    """Returns (the file of a run's folder that holds its labels, the list of labels or []).
 
     Args:
       folder: the --output_dir.
       task: the name of the task in `task.json`.
-
-    Returns:
-      (path of the file with the labels, list of str); [] if there is no such file.
 
     Raises:
       UserError: the file cannot be read or belongs to another task.
@@ -195,7 +161,8 @@ def labels_of_run(folder, task):
     settings = run_folder.read_settings(folder or "", task)
     if settings:
         return path, settings["labels"]
-    old_path = os.path.join(folder or "", OLD_FILE)
+    # Folders that are older than `task.json` have one label on each line.
+    old_path = os.path.join(folder or "", "labels.txt")
     try:
         with storage.open_text(old_path) as file:
             return old_path, file.read().splitlines()

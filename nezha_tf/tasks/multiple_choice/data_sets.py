@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nezha_tf.data.choices import ChoiceColumns, read_c3, read_chid, read_own
-from nezha_tf.tasks.finetuning.data_sets import CLUE_TESTS, CUSTOM
-from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.tasks.finetuning.data_sets import CLUE_FILES, CUSTOM, require_different
+from nezha_tf.util.errors import require_flag
 
 
 class DataSet(NamedTuple):
@@ -14,18 +14,14 @@ class DataSet(NamedTuple):
     Attributes:
       read: function of a path, `needs_answers` and `bad_rows`; returns a list of `ChoiceQuestion`.
       has_blanks: whether its contexts have blanks instead of questions.
-      parts: {"train", "eval" or "predict": tuple of tuples of file names}; see `found_in`.
+      files: {"train", "eval" or "predict": the choices of its files}; see `found_in`.
       ascii_punctuation: whether contexts are read by `with_ascii_punctuation`.
     """
 
     read: Callable
     has_blanks: bool
-    parts: dict
+    files: dict
     ascii_punctuation: bool = False
-
-    def file_choices(self, part):
-        """Returns the names of a part's files; see `found_in`."""
-        return self.parts.get(part, ())
 
 
 def _of_c3(part):
@@ -33,7 +29,6 @@ def _of_c3(part):
     return (f"c3-m-{part}.json", f"c3-d-{part}.json"), (f"m-{part}.json", f"d-{part}.json")
 
 
-_TESTS = (*CLUE_TESTS, "test_public.json")
 DATA_SETS = {
     "c3": DataSet(
         read_c3,
@@ -41,29 +36,17 @@ DATA_SETS = {
         {
             "train": _of_c3("train"),
             "eval": _of_c3("dev"),
-            "predict": (*_of_c3("test"), *((name,) for name in _TESTS)),
+            "predict": (*_of_c3("test"), *CLUE_FILES["predict"]),
         },
     ),
-    "chid": DataSet(
-        read_chid,
-        True,
-        {
-            "train": (("train.json",), ("train_few_all.json",), ("train_0.json",)),
-            "eval": (("dev.json",), ("dev_few_all.json",), ("dev_0.json",)),
-            "predict": tuple((name,) for name in _TESTS),
-        },
-        ascii_punctuation=True,
-    ),
+    "chid": DataSet(read_chid, True, CLUE_FILES, ascii_punctuation=True),
 }
 NAMES = (*DATA_SETS, CUSTOM)
 _COLUMNS = ("context_column", "question_column", "choices_column", "answer_column")
 
 
 def data_set_of(settings):
-    """Returns the `DataSet` of the settings.
-
-    Args:
-      settings: `MultipleChoiceSettings`.
+    """Returns the `DataSet` of `MultipleChoiceSettings`.
 
     Raises:
       UserError: two flags name the same column.
@@ -71,11 +54,7 @@ def data_set_of(settings):
     name = require_flag(settings.task_name, "task_name")
     if name != CUSTOM:
         return DATA_SETS[name]
-    wanted = [getattr(settings, flag) for flag in _COLUMNS]
-    if len(set(wanted)) < len(wanted):
-        named = ", ".join(f"--{flag}" for flag in _COLUMNS)
-        raise UserError(f"{named} are {wanted}; name another column for each")
-    context, question, choices, answer = wanted
+    context, question, choices, answer = require_different(settings, *_COLUMNS)
     columns = ChoiceColumns(context, question or None, choices, answer, settings.answer_type)
 
     def read(path, needs_answers, bad_rows):

@@ -16,8 +16,7 @@ from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
 from nezha_tf.tasks.multiple_choice.packing import (
     OTHER_BLANK,
     OTHER_BLANK_TOKENS,
-    BlankPacking,
-    QuestionPacking,
+    SPECIAL_TOKENS,
     blank_id,
 )
 
@@ -42,16 +41,11 @@ class MultipleChoiceServing(Serving):
     meanings = MEANINGS
 
     def __init__(self, folder, model):
-        """Args:
-        folder: `ModelFolder` of a multiple choice run.
-        model: as returned by `folder.make_model`.
-        """
         super().__init__(model, folder.tokenizer)
         self._has_blanks = folder.task["has_blanks"]
         self._is_ascii = folder.task.get("ascii_punctuation", False)
-        packing = BlankPacking if self._has_blanks else QuestionPacking
         self._length = folder.task["max_seq_length"]
-        self._room = self._length - packing.special_tokens
+        self._room = self._length - SPECIAL_TOKENS
         self._blank_id = blank_id(folder.tokenizer.vocabulary)
         self._predictions = MultipleChoiceLoss().predictions
 
@@ -86,10 +80,10 @@ class MultipleChoiceServing(Serving):
     def _of_texts(self, context, question, choices):
         """Returns the outputs for texts, string [B], and choices, string [B, C]."""
         shape = tf.shape(choices)
-        told = "context, question and choices must have as many rows"
+        message = "context, question and choices must have as many rows"
         texts = [context] if self._has_blanks else [context, question]
         with tf.control_dependencies(
-            [tf.debugging.assert_equal(tf.size(text), shape[0], told) for text in texts]
+            [tf.debugging.assert_equal(tf.size(text), shape[0], message) for text in texts]
         ):
             choices = tf.identity(choices)
         flat = tf.strings.strip(tf.reshape(choices, [-1]))
@@ -113,9 +107,7 @@ class MultipleChoiceServing(Serving):
         )
         kept = _truncated([context, choice, question], self._room)
         context, choice, question = map(heads, (context, choice, question), kept)
-        count = choice.nrows()
-        sep = tf.repeat([self._reader.vocabulary.sep_id], count)
-        sep = tf.RaggedTensor.from_uniform_row_length(sep, 1, count)
+        sep = _column(self._reader.vocabulary.sep_id, choice.nrows())
         return self._reader.packed(context, tf.concat([question, sep, choice], axis=1))
 
     def _with_blanks(self, context, owner, choice):
@@ -135,10 +127,7 @@ class MultipleChoiceServing(Serving):
         after = tf.minimum(lengths[1], room - before)
         left = _tails(self._with_masks(_tails(left, before)), before)
         right = heads(self._with_masks(heads(right, after)), after)
-        count = choice.nrows()
-        blank = tf.RaggedTensor.from_uniform_row_length(
-            tf.repeat([self._blank_id], count), 1, count
-        )
+        blank = _column(self._blank_id, choice.nrows())
         inputs = self._reader.packed(choice, tf.concat([left, blank, right], axis=1))
         return {**inputs, "segment_ids": tf.zeros_like(inputs["segment_ids"])}
 
@@ -159,8 +148,8 @@ class MultipleChoiceServing(Serving):
     def _found(self, inputs):
         """Returns the outputs for the model's inputs, [B, C, T]."""
         count = tf.shape(inputs["input_ids"])[1]
-        told = "there must be a choice, at least one for each row"
-        with tf.control_dependencies([tf.debugging.assert_positive(count, told)]):
+        message = "there must be a choice, at least one for each row"
+        with tf.control_dependencies([tf.debugging.assert_positive(count, message)]):
             inputs = {name: tf.identity(value) for name, value in inputs.items()}
         probabilities = self._predictions(self._model(inputs))["probabilities"]
         return {
@@ -168,6 +157,11 @@ class MultipleChoiceServing(Serving):
             "probability": tf.reduce_max(probabilities, axis=-1),
             "probabilities": probabilities,
         }
+
+
+def _column(token, count):
+    """Returns an id as a RaggedTensor [count, (1)]."""
+    return tf.RaggedTensor.from_uniform_row_length(tf.repeat([token], count), 1, count)
 
 
 def _tails(ragged, lengths):

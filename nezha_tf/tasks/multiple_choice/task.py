@@ -1,17 +1,14 @@
 """The task of `run_multiple_choice.py`."""
 
-import functools
-import itertools
-
 import numpy as np
 
 from nezha_tf.data.lines import BadRows
 from nezha_tf.modeling.finetuning import NO_CHOICE, NezhaForMultipleChoice
 from nezha_tf.tasks.finetuning.data_sets import files_of
 from nezha_tf.tasks.finetuning.task import FineTuning
-from nezha_tf.tasks.multiple_choice.data import Packer
 from nezha_tf.tasks.multiple_choice.data_sets import data_set_of
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
+from nezha_tf.tasks.multiple_choice.packing import BlankPacking, QuestionPacking, pack
 
 
 class MultipleChoice(FineTuning):
@@ -22,15 +19,19 @@ class MultipleChoice(FineTuning):
         super().__init__(settings)
 
     def read(self, part):
-        """Returns the `Examples` of a part."""
-        paths = files_of(self._data_set, part, self.settings)
-        bad_rows = BadRows(self.settings.skip_bad_rows)
+        settings, has_blanks = self.settings, self._data_set.has_blanks
+        if not has_blanks:
+            self.require_segments("questions")
+        kind = BlankPacking if has_blanks else QuestionPacking
+        packing = kind(self.tokenizer.vocabulary, settings.max_seq_length)
+        paths = files_of(self._data_set, part, settings)
+        bad_rows = BadRows(settings.skip_bad_rows)
         needs_answers = part != "predict"
         of_files = [self._data_set.read(path, needs_answers, bad_rows) for path in paths]
         if not needs_answers:  # predictions are told apart by their ids
             of_files = _with_own_ids(paths, of_files, bad_rows)
-        questions = list(itertools.chain(*of_files))
-        examples, note = self._packer(questions, paths, bad_rows)
+        questions = [question for of_file in of_files for question in of_file]
+        examples, note = pack(questions, packing, self.graph_tokenizer, paths, bad_rows)
         if part == "train":
             self.sequences_per_example = len(examples.arrays["input_ids"][0])
         self.notes.append(note)
@@ -49,9 +50,6 @@ class MultipleChoice(FineTuning):
 
     def measure(self, outputs):
         return self._measured("eval", self._chosen("eval", outputs))
-
-    def report(self, outputs):
-        return []
 
     def write_predictions(self, outputs):
         questions = self.examples["predict"].rows
@@ -73,14 +71,6 @@ class MultipleChoice(FineTuning):
             return {}
         return self._measured("predict", found)
 
-    @functools.cached_property
-    def _packer(self):
-        settings, has_blanks = self.settings, self._data_set.has_blanks
-        if not has_blanks:
-            self.require_segments("questions")
-        vocabulary, length = self.tokenizer.vocabulary, settings.max_seq_length
-        return Packer(self.graph_tokenizer, vocabulary, length, has_blanks)
-
     def _chosen(self, part, outputs):
         """Returns the indices of the choices, int [n]; with --max_eval_steps n may be smaller."""
         logits = np.stack(outputs["logits"])
@@ -99,28 +89,21 @@ def _with_own_ids(paths, of_files, bad_rows):
     A question whose id another one of its file has is a bad row. If two files have an id in
     common, each id gets the path of its file in front.
     """
-    own = [_with_own_id(questions, bad_rows) for questions in of_files]
-    ids = [question.id for questions in own for question in questions]
-    if len(set(ids)) == len(ids):
-        return own
+    own = [{} for _ in of_files]
+    for found, questions in zip(own, of_files, strict=True):
+        for question in questions:
+            other = found.setdefault(question.id, question)
+            if other is not question:
+                bad_rows.add(
+                    f"{question.place}: the id {question.id!r} is used twice, also at "
+                    f"{other.place}; give each question its own id"
+                )
+    if len(set().union(*own)) == sum(map(len, own)):
+        return [list(found.values()) for found in own]
     return [
-        [question._replace(id=f"{path}:{question.id}") for question in questions]
-        for path, questions in zip(paths, own, strict=True)
+        [question._replace(id=f"{path}:{question.id}") for question in found.values()]
+        for path, found in zip(paths, own, strict=True)
     ]
-
-
-def _with_own_id(questions, bad_rows):
-    """Returns the questions of a file without those whose id another one has."""
-    found = {}
-    for question in questions:
-        if question.id in found:
-            bad_rows.add(
-                f"{question.place}: the id {question.id!r} is used twice, also at "
-                f"{found[question.id].place}; give each question its own id"
-            )
-        else:
-            found[question.id] = question
-    return list(found.values())
 
 
 def chosen(logits, groups=None):
@@ -133,8 +116,7 @@ def chosen(logits, groups=None):
 
     Args:
       logits: float [n, C], `NO_CHOICE` where a question has no such choice.
-      groups: for each question the number of its group, or None if it has none; None: no question
-        has one.
+      groups: for each question its group, or None if it has none; None: no question has one.
     """
     best = np.argmax(logits, axis=-1)
     members = {}
@@ -148,7 +130,6 @@ def chosen(logits, groups=None):
 
 
 def _different(logits, best):
-    """Returns different choices for the blanks of a group, int [m]."""
     found = best.copy()
     blanks, choices = set(range(len(logits))), set(range(logits.shape[1]))
     for place in np.argsort(-logits, axis=None, kind="stable"):

@@ -18,7 +18,7 @@ class PromptLoss(ClassificationLoss):
         """Args:
         label_tokens: int [L, P], the tokens of each class's word.
         mask_id: the id of [MASK]. Each example has P of them.
-        label_smoothing: smoothing of the labels in `losses`.
+        label_smoothing: as of `ClassificationLoss`.
         """
         super().__init__(label_smoothing)
         self._label_tokens = np.asarray(label_tokens, np.int32)
@@ -26,29 +26,15 @@ class PromptLoss(ClassificationLoss):
 
     def inputs(self, batch):
         """Returns the model's inputs with `masked_lm_positions`, int [B, P], of the blanks."""
-        inputs = super().inputs(batch)
         ids = batch["input_ids"]
         length = ops.shape(ids)[1]
         # The first blank has the highest rank.
         ranks = ops.where(ops.equal(ids, self._mask_id), length - ops.arange(length), 0)
         _, places = ops.top_k(ranks, self._label_tokens.shape[1])
-        return {**inputs, "masked_lm_positions": ops.cast(places, "int32")}
+        return {**super().inputs(batch), "masked_lm_positions": ops.cast(places, "int32")}
 
-    def losses(self, outputs, batch):
-        return super().losses(self._scored(outputs), batch)
-
-    def metrics(self, outputs, batch):
-        return super().metrics(self._scored(outputs), batch)
-
-    def distributions(self, outputs, batch):
-        return super().distributions(self._scored(outputs), batch)
-
-    def predictions(self, outputs):
-        return super().predictions(self._scored(outputs))
-
-    def _scored(self, outputs):
-        """Returns {"logits": the scores of the classes, float32 [B, L]}."""
+    def logits(self, outputs):
         log_probs = ops.log_softmax(ops.cast(outputs["masked_lm_logits"], "float32"), axis=-1)
-        blanks = range(self._label_tokens.shape[1])
         tokens = self._label_tokens
-        return {"logits": sum(ops.take(log_probs[:, k], tokens[:, k], axis=-1) for k in blanks)}
+        blanks = range(tokens.shape[1])
+        return sum(ops.take(log_probs[:, k], tokens[:, k], axis=-1) for k in blanks)

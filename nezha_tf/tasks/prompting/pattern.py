@@ -35,18 +35,15 @@ class Pattern:
         Raises:
           UserError: the pattern lacks a place or a blank, or is too long.
         """
-        vocabulary = tokenizer.vocabulary
-        self.parts, self.num_blanks = [], 0
-        for part in filter(None, _PLACES.split(pattern)):
-            if part in (TEXT, TEXT_PAIR):
-                self.parts.append(part)
-                continue
-            is_blank = part == MASK
-            self.num_blanks += is_blank
-            ids = [vocabulary.mask_id] if is_blank else vocabulary.ids_of(tokenizer.tokenize(part))
-            self.parts.append(ids)
-        _check(pattern, self.parts, self.num_blanks, is_pair)
-        self.parts = [[vocabulary.cls_id], *self.parts, [vocabulary.sep_id]]
+        parts = list(filter(None, _PLACES.split(pattern)))
+        self.num_blanks = parts.count(MASK)
+        _check(pattern, parts, is_pair)
+
+        def ids(text):
+            return tokenizer.vocabulary.ids_of([MASK] if text == MASK else tokenizer.tokenize(text))
+
+        parts = [part if part in (TEXT, TEXT_PAIR) else ids(part) for part in parts]
+        self.parts = [[tokenizer.vocabulary.cls_id], *parts, [tokenizer.vocabulary.sep_id]]
         fixed = sum(len(part) for part in self.parts if isinstance(part, list))
         least = 2 if is_pair else 1
         self.room = max_seq_length - fixed
@@ -68,16 +65,22 @@ class Pattern:
         return ids, np.zeros(len(ids), np.int32)
 
 
+def _check(pattern, parts, is_pair):
+    flag = f"--pattern={pattern}"
+    if parts.count(TEXT) != 1:
+        raise UserError(f"{flag} must have {TEXT} once")
+    if parts.count(TEXT_PAIR) != is_pair:
+        where = f"must have {TEXT_PAIR} once, as" if is_pair else f"has {TEXT_PAIR}, but"
+        what = "pairs" if is_pair else "single texts"
+        raise UserError(f"{flag} {where} the examples are {what}")
+    if MASK not in parts:
+        raise UserError(f"{flag} has no {MASK}; write one for each token of the words")
+
+
 def check_text(pattern, tokenizer):
-    """Checks the text of a pattern between its places and blanks.
+    """Raises a `UserError` if the text between a pattern's places has what would be misread.
 
-    Args:
-      pattern: see `Pattern`.
-      tokenizer: `FullTokenizer`.
-
-    Raises:
-      UserError: it has braces or a special token, which would be read as text, or characters
-        outside the vocabulary.
+    That is braces or special tokens, which would be read as text, and unknown characters.
     """
     for part in _PLACES.split(pattern)[::2]:
         for sign in ("{", "}", *SPECIAL_TOKENS):
@@ -86,12 +89,11 @@ def check_text(pattern, tokenizer):
                     f"--pattern={pattern} has {sign!r} in {part!r}, where it would be read as "
                     f"text; only {TEXT}, {TEXT_PAIR} and {MASK} are replaced, so leave it out"
                 )
-        for token in tokenizer.tokenize(part):
-            if token not in tokenizer.vocabulary or token == UNK:
-                raise UserError(
-                    f"--pattern={pattern} has a character in {part!r} that is not in the "
-                    "vocabulary; write it with others"
-                )
+        if not _is_known(tokenizer.tokenize(part), tokenizer.vocabulary):
+            raise UserError(
+                f"--pattern={pattern} has a character in {part!r} that is not in the vocabulary; "
+                "write it with others"
+            )
 
 
 def label_tokens(labels, words, tokenizer, num_blanks):
@@ -112,7 +114,6 @@ def label_tokens(labels, words, tokenizer, num_blanks):
             f"--label_words has {len(words)} words for {len(labels)} classes "
             f"({', '.join(labels[:20])}); write one for each, in this order"
         )
-    vocabulary = tokenizer.vocabulary
     found = []
     for label, word in zip(labels, words, strict=True):
         tokens = tokenizer.tokenize(word)
@@ -121,21 +122,13 @@ def label_tokens(labels, words, tokenizer, num_blanks):
                 f"--label_words: {word!r} has {len(tokens)} tokens, but --pattern has "
                 f"{num_blanks} {MASK}; all words need as many tokens as the pattern has blanks"
             )
-        if any(token not in vocabulary or token == "[UNK]" for token in tokens):
+        if not _is_known(tokens, tokenizer.vocabulary):
             raise UserError(f"--label_words: {word!r} (of {label}) is not in the vocabulary")
-        found.append(vocabulary.ids_of(tokens))
+        found.append(tokenizer.vocabulary.ids_of(tokens))
     if len(set(map(tuple, found))) < len(found):
         raise UserError("--label_words: two classes have the same word")
     return found
 
 
-def _check(pattern, parts, num_blanks, is_pair):
-    told = f"--pattern={pattern}"
-    if parts.count(TEXT) != 1:
-        raise UserError(f"{told} must have {TEXT} once")
-    if parts.count(TEXT_PAIR) != is_pair:
-        where = f"must have {TEXT_PAIR} once, as" if is_pair else f"has {TEXT_PAIR}, but"
-        what = "pairs" if is_pair else "single texts"
-        raise UserError(f"{told} {where} the examples are {what}")
-    if not num_blanks:
-        raise UserError(f"{told} has no {MASK}; write one for each token of the words")
+def _is_known(tokens, vocabulary):
+    return all(token in vocabulary and token != UNK for token in tokens)

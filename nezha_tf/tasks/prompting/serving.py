@@ -7,18 +7,15 @@ from nezha_tf.tasks.classification.serving import MEANINGS, ClassificationServin
 from nezha_tf.tasks.prompting.loss import PromptLoss
 from nezha_tf.tasks.prompting.pattern import TEXT, Pattern, label_tokens
 
-_MEANINGS = {
-    **MEANINGS,
-    "input_ids": "ids of tokens (line numbers of `assets/vocab.txt`, from 0): [CLS], the pattern "
-    "with the text in it, [SEP], then zeros; each blank is a [MASK]",
-    "segment_ids": "0, also for a second text",
-}
-
 
 class PromptingServing(ClassificationServing):
     """As `ClassificationServing`, with a model that fills in the words of the classes."""
 
-    meanings = _MEANINGS
+    meanings = MEANINGS | {
+        "input_ids": "ids of tokens (line numbers of `assets/vocab.txt`, from 0): [CLS], the "
+        "pattern with the text in it, [SEP], then zeros; each blank is a [MASK]",
+        "segment_ids": "0, also for a second text",
+    }
 
     def __init__(self, folder, model):
         super().__init__(folder, model)

@@ -1,6 +1,7 @@
 """Writes the vectors of the texts of a file, or the cosine similarity of pairs."""
 
 import contextlib
+import functools
 import json
 import os
 import tempfile
@@ -14,7 +15,8 @@ from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.tasks.classification import metrics
 from nezha_tf.tasks.classification.labels import Number
 from nezha_tf.tasks.sentence_vectors import texts as text_files
-from nezha_tf.tasks.sentence_vectors.vectors import MIX, layer_numbers, make_step, write_vectors
+from nezha_tf.tasks.sentence_vectors import vectors
+from nezha_tf.tasks.sentence_vectors.vectors import MIX, layer_numbers
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.settings import require_read
@@ -27,16 +29,10 @@ DECIMALS = 6
 
 
 def extract_features(settings):
-    """Writes the vectors of texts, or the cosine similarity of pairs.
-
-    Args:
-      settings: `ExtractSettings`.
+    """Writes the vectors of texts, or the cosine similarity of pairs, by `ExtractSettings`.
 
     Returns:
       Text to print: how many texts were read, and where the result is.
-
-    Raises:
-      UserError: a mistake in the flags or in the files.
     """
     _check(settings)
     paths = files.expand(require_flag(settings.input_file, "input_file"), "input_file")
@@ -54,17 +50,35 @@ def extract_features(settings):
         )
     opened = open_model(settings)
     # The mixture is what the head of the model reads, and what sentence vectors are trained for.
-    layers = (MIX,) if opened.task.get("layer_mix") else LAST_LAYER
-    settings = with_defaults(settings, opened, {**DEFAULTS, "layers": layers})
-    model, tokenizer = _load(settings, opened)
+    has_mix = opened.task.get("layer_mix", False)
+    defaults = {**DEFAULTS, "layers": (MIX,) if has_mix else LAST_LAYER}
+    settings = with_defaults(settings, opened, defaults)
+    config, length = opened.config, settings.max_seq_length
+    layers = layer_numbers(settings.layers, config.num_hidden_layers, has_mix)
+    positions.of(config).check_length(
+        config, length, f"--max_seq_length={length}", where=settings.bert_config_file
+    )
+    pooling = settings.pooling if settings.level == "text" else None
+    model, tokenizer = load_model(opened, NezhaEncoder, () if pooling == "pooler" else UNREAD_NAMES)
     singles = text_files.split_pairs(rows) if settings.similarity else rows
-    texts = text_files.pack(singles, tokenizer, settings.max_seq_length)
+    texts = text_files.pack(singles, tokenizer, length)
+    write_vectors = functools.partial(
+        vectors.write,
+        step=vectors.make_step(model, layers, pooling),
+        width=config.hidden_size * len(layers),
+        texts=texts,
+        level=settings.level,
+        batch_size=settings.predict_batch_size,
+    )
     if settings.similarity:
-        message = _write_similarity(settings, model, texts, rows, labels)
+        message = _write_similarity(settings.output_file, write_vectors, rows, labels)
     elif settings.output_file.endswith(".npy"):
-        message = _write_array(settings, model, texts)
+        message = _write_array(settings.output_file, write_vectors, settings.level != "text")
     else:
-        message = _write_lines(settings, model, texts, tokenizer.vocabulary)
+        line_of = functools.partial(_line, texts, settings.level, tokenizer.vocabulary)
+        message = _write_lines(settings.output_file, write_vectors, len(texts.rows), line_of)
+    if not settings.similarity:
+        message = f"{console.plural(len(texts.rows), 'text')}; {message}"
     truncated = f"; too long, so truncated: {texts.truncated:,}" if texts.truncated else ""
     return f"{message}{truncated}{bad_rows.note()}"
 
@@ -91,74 +105,48 @@ def _check(settings):
         )
 
 
-def _load(settings, opened):
-    """Returns (`NezhaEncoder`, `FullTokenizer`)."""
-    config, length = opened.config, settings.max_seq_length
-    layer_numbers(settings.layers, config.num_hidden_layers, opened.task.get("layer_mix", False))
-    positions.of(config).check_length(
-        config, length, f"--max_seq_length={length}", where=settings.bert_config_file
-    )
-    reads_pooler = settings.level == "text" and settings.pooling == "pooler"
-    return load_model(opened, NezhaEncoder, () if reads_pooler else UNREAD_NAMES)
-
-
-def _write_vectors(settings, model, texts, path):
-    """Writes the vectors of `texts` as a `.npy` file; returns the offsets, see `write_vectors`."""
-    has_mix, config = model.layer_mix is not None, model.config
-    layers = layer_numbers(settings.layers, config.num_hidden_layers, has_mix)
-    step = make_step(model, layers, settings.pooling if settings.level == "text" else None)
-    width = config.hidden_size * len(layers)
-    return write_vectors(path, step, width, texts, settings.level, settings.predict_batch_size)
-
-
-def _write_array(settings, model, texts):
+def _write_array(path, write_vectors, has_several):
     """Writes [rows, D]; and in a second file where each text's rows begin, if it has several."""
-    path = settings.output_file
     with files.whole_file(path) as temporary:
-        offsets = _write_vectors(settings, model, texts, temporary)
-    message = f"{console.plural(len(texts.rows), 'text')}; vectors in {path}"
-    if settings.level == "text":
-        return message
+        offsets = write_vectors(temporary)
+    if not has_several:
+        return f"vectors in {path}"
     offsets_path = f"{path.removesuffix('.npy')}.offsets.npy"
     with files.whole_file(offsets_path) as temporary, open(temporary, "wb") as file:
         np.save(file, offsets)
-    return f"{message}; text i has its rows [offsets[i], offsets[i + 1]), {offsets_path}"
+    return f"vectors in {path}; text i has its rows [offsets[i], offsets[i + 1]), {offsets_path}"
 
 
-def _write_lines(settings, model, texts, vocabulary):
+def _write_lines(path, write_vectors, count, line_of):
     """Writes a line of JSON for each text: the columns of its row, and its vectors."""
-    path = settings.output_file
     with files.whole_file(path) as temporary, _scratch(path) as scratch:
-        offsets = _write_vectors(settings, model, texts, scratch)
-        vectors = np.load(scratch, mmap_mode="r")
+        offsets = write_vectors(scratch)
+        found = np.load(scratch, mmap_mode="r")
         with open(temporary, "w", encoding="utf-8") as file:
-            for index in console.progress(range(len(texts.rows)), desc="writing", unit="text"):
-                own = vectors[offsets[index] : offsets[index + 1]]
+            for index in console.progress(range(count), desc="writing", unit="text"):
+                own = found[offsets[index] : offsets[index + 1]]
                 own = own.astype(np.float64).round(DECIMALS).tolist()
-                line = _line(texts, index, settings.level, own, vocabulary)
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    return f"{console.plural(len(texts.rows), 'text')}; vectors in {path}"
+                file.write(json.dumps(line_of(index, own), ensure_ascii=False) + "\n")
+    return f"vectors in {path}"
 
 
-def _line(texts, index, level, vectors, vocabulary):
+def _line(texts, level, vocabulary, index, own):
     values = {"line": texts.rows[index].line, **texts.rows[index].values}
     if level == "text":
-        return {**values, "vector": vectors[0]}
+        return {**values, "vector": own[0]}
     if level == "token":
         tokens = vocabulary.tokens_of(texts.ids[index].tolist())
-        return {**values, "tokens": tokens, "vectors": vectors}
-    positions = text_files.covered_characters(texts.spans[index])[0].tolist()
-    characters = [values["text"][position] for position in positions]
-    return {**values, "characters": characters, "positions": positions, "vectors": vectors}
+        return {**values, "tokens": tokens, "vectors": own}
+    places = text_files.covered_characters(texts.spans[index])[0].tolist()
+    characters = [values["text"][place] for place in places]
+    return {**values, "characters": characters, "positions": places, "vectors": own}
 
 
-def _write_similarity(settings, model, texts, rows, labels):
-    """Writes or shows the cosine similarity of the two texts of each pair."""
-    path = settings.output_file
+def _write_similarity(path, write_vectors, rows, labels):
     with _scratch(path) as scratch:
-        _write_vectors(settings, model, texts, scratch)
-        vectors = np.load(scratch, mmap_mode="r")
-        similarities = [_cosine(*vectors[i : i + 2]) for i in range(0, len(vectors), 2)]
+        write_vectors(scratch)
+        found = np.load(scratch, mmap_mode="r")
+        similarities = [_cosine(*found[i : i + 2]) for i in range(0, len(found), 2)]
     if path:
         lines = [
             json.dumps({"line": row.line, **row.values, "similarity": value}, ensure_ascii=False)

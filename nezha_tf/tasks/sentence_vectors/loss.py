@@ -28,10 +28,7 @@ class ContrastiveLoss:
     distributions = None  # R-Drop needs classes.
 
     def __init__(self, temperature, pooling):
-        """Args:
-        temperature: divides the cosines, 0.05 in the paper.
-        pooling: one of `POOLINGS`.
-        """
+        """`temperature` divides the cosines, 0.05 in the paper; `pooling` is one of `POOLINGS`."""
         self._temperature = temperature
         self._pooling = pooling
 

@@ -7,15 +7,17 @@ from nezha_tf.data.lines import BadRows, filled_lines
 from nezha_tf.data.rows import read_rows
 from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
 from nezha_tf.tasks.classification import metrics
+from nezha_tf.tasks.classification.data import pack, read_part
+from nezha_tf.tasks.classification.data_sets import Columns, own_data
 from nezha_tf.tasks.classification.labels import Number
-from nezha_tf.tasks.finetuning.examples import Examples
+from nezha_tf.tasks.finetuning.data_sets import Examples, require_different
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.sentence_vectors.loss import ContrastiveLoss
 from nezha_tf.text.packing import TextPacking
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
-_PLAIN = ".txt"
+_COLUMNS = ("text_column", "text_pair_column", "label_column")
 
 
 class SentenceVectors(FineTuning):
@@ -31,12 +33,9 @@ class SentenceVectors(FineTuning):
                 f"--label_smoothing={settings.label_smoothing:g} needs classes, but texts are "
                 "compared with one another here; leave it out"
             )
-        if settings.text_column == settings.text_pair_column:
-            raise UserError(
-                f"--text_column and --text_pair_column are both {settings.text_column}; name "
-                "another one"
-            )
-        if settings.do_eval or settings.do_predict:
+        reads_pairs = settings.do_eval or settings.do_predict
+        require_different(settings, *(_COLUMNS if reads_pairs else _COLUMNS[:2]))
+        if reads_pairs:
             metrics.require_libraries()
         super().__init__(settings)
         # With a mixture of layers, training only moves different texts apart, without dropout.
@@ -45,25 +44,19 @@ class SentenceVectors(FineTuning):
 
     def read(self, part):
         """Returns the `Examples` of a part: texts of "train", pairs of the others."""
-        paths = self.paths_of(part)
-        bad_rows = BadRows(self.settings.skip_bad_rows)
-        packing = TextPacking(self.tokenizer.vocabulary, self.settings.max_seq_length, False)
+        settings, paths = self.settings, self.paths_of(part)
+        packing = TextPacking(self.tokenizer.vocabulary, settings.max_seq_length, False)
         if part == "train":
-            examples = self._texts(paths, packing, bad_rows)
-        else:
-            examples = self._pairs(paths, packing, bad_rows, part == "predict")
-        count = len(examples.arrays["input_ids"])
-        if not count:
-            raise UserError(f"{', '.join(paths)}: no text{bad_rows.note()}")
-        if part == "train" and count == 1:
-            raise UserError(
-                f"{', '.join(paths)}: a single text has no other one to differ from; add texts"
-                f"{bad_rows.note()}"
-            )
-        told = console.plural(count, "text" if part == "train" else "pair")
-        cut = packing.num_truncated
-        told += f"; too long, so truncated: {cut:,} texts" if cut else ""
-        self.notes.append(f"{', '.join(paths)}: {told}{bad_rows.note()}")
+            return self._texts(paths, packing)
+
+        def each_of(*pair):
+            ids, segment_ids = zip(*map(packing, pair), strict=True)
+            return list(ids), list(segment_ids)
+
+        columns = Columns(*(getattr(settings, flag) for flag in _COLUMNS))
+        found = read_part(own_data(columns), part, paths, settings.skip_bad_rows)
+        examples = pack(found, self.graph_tokenizer, each_of, Number())
+        self.notes.append(found.note("pair", len(examples.rows), packing.num_truncated))
         return examples
 
     def task_file_settings(self):
@@ -82,43 +75,54 @@ class SentenceVectors(FineTuning):
     def measure(self, outputs):
         return _correlations(outputs, self.examples["eval"].labels)
 
-    def report(self, outputs):
-        return []
-
     def write_predictions(self, outputs):
-        examples, settings = self.examples["predict"], self.settings
-        names = (settings.text_column, settings.text_pair_column)
-        entries = [
-            {
-                "line": row.line,
-                "text": row.values[names[0]],
-                "text_pair": row.values[names[1]],
-                "label": label,
-                "similarity": float(similarity),
-            }
-            for row, label, similarity in zip(
-                examples.rows, examples.labels, outputs["similarity"], strict=True
-            )
-        ]
-        self.write_entries(entries)
-        if None in examples.labels:
-            return {}
-        return _correlations(outputs, examples.labels)
+        examples = self.examples["predict"]
+        self.write_entries(
+            [
+                {
+                    "line": row.line,
+                    "text": row.text,
+                    "text_pair": row.text_pair,
+                    "label": label,
+                    "similarity": float(similarity),
+                }
+                for row, label, similarity in zip(
+                    examples.rows, examples.labels, outputs["similarity"], strict=True
+                )
+            ]
+        )
+        return {} if None in examples.labels else _correlations(outputs, examples.labels)
 
-    def _texts(self, paths, packing, bad_rows):
+    def _texts(self, paths, packing):
+        """Returns the `Examples` of the texts of files."""
+        bad_rows = BadRows(self.settings.skip_bad_rows)
         placed = [found for path in paths for found in self._texts_of(path, bad_rows)]
-        ids_of_all = self.graph_tokenizer.ids_of([text for _, text in placed])
         packed = []
-        for (place, text), ids in zip(placed, ids_of_all, strict=True):
+        for (place, text), ids in zip(
+            placed, self.graph_tokenizer.ids_of([text for _, text in placed]), strict=True
+        ):
             if len(ids):
                 packed.append(packing(ids))
             else:
                 bad_rows.add(f"{place}: {text[:20]!r} has no tokens; delete the line")
-        return Examples([], _arrays(packed), [])
+        names = ", ".join(paths)
+        if not packed:
+            raise UserError(f"{names}: no text{bad_rows.note()}")
+        if len(packed) == 1:
+            raise UserError(
+                f"{names}: a single text has no other one to differ from; add texts"
+                f"{bad_rows.note()}"
+            )
+        cut = packing.num_truncated
+        note = f"; too long, so truncated: {cut:,} texts" if cut else ""
+        note = f"{names}: {console.plural(len(packed), 'text')}{note}{bad_rows.note()}"
+        self.notes.append(note)
+        ids, segment_ids = map(list, zip(*packed, strict=True))
+        return Examples([], {"input_ids": ids, "segment_ids": segment_ids}, [])
 
     def _texts_of(self, path, bad_rows):
         """Yields (file and line, text) for the texts of a file."""
-        if bare_name(path).endswith(_PLAIN):
+        if bare_name(path).endswith(".txt"):
             for line in filled_lines(path, bad_rows):
                 yield f"{path}, line {line.number}", line.text.strip()
             return
@@ -126,46 +130,9 @@ class SentenceVectors(FineTuning):
         for row in read_rows(path, columns, columns[1:], (), bad_rows=bad_rows):
             yield from ((row.place, text) for text in row.values.values())
 
-    def _pairs(self, paths, packing, bad_rows, may_lack_label):
-        settings = self.settings
-        label = settings.label_column
-        columns = (settings.text_column, settings.text_pair_column, label)
-        optional = (label,) if may_lack_label else ()
-        found = [
-            row
-            for path in paths
-            for row in read_rows(path, columns, optional, (), (label,), bad_rows)
-        ]
-        sides = [
-            self.graph_tokenizer.ids_of([row.values[column] for row in found])
-            for column in columns[:2]
-        ]
-        rows, labels, packed = [], [], []
-        for row, *pair in zip(found, *sides, strict=True):
-            if not all(map(len, pair)):
-                bad_rows.add(f"{row.place}: a text has no tokens; write a text")
-                continue
-            try:
-                labels.append(Number().encode(row.values[label]) if label in row.values else None)
-            except ValueError as error:
-                bad_rows.add(f"{row.place}: {error}")
-                continue
-            rows.append(row)
-            packed.append([packing(ids) for ids in pair])
-        return Examples(rows, _arrays_of_pairs(packed), labels)
-
 
 def _correlations(outputs, labels):
     """Returns the correlations of the first pairs' similarities with their labels, a dict."""
     similarity = np.stack(outputs["similarity"])
     found = metrics.regression(similarity, labels[: len(similarity)])
     return {name: found[name] for name in ("spearman", "pearson")}
-
-
-def _arrays(packed):
-    return {name: [row[i] for row in packed] for i, name in enumerate(("input_ids", "segment_ids"))}
-
-
-def _arrays_of_pairs(packed):
-    names = ("input_ids", "segment_ids")
-    return {name: [[side[i] for side in row] for row in packed] for i, name in enumerate(names)}

@@ -105,13 +105,10 @@ def pack(rows, tokenizer, max_seq_length):
 
 
 def covered_characters(spans):
-    """Returns which tokens cover which characters.
+    """Returns which tokens cover which characters, by their spans, int [m, 2], as in `Texts`.
 
     Several tokens can cover the same character: normalization splits, for example, a Hangul
     syllable into several letters.
-
-    Args:
-      spans: int [m, 2], as in `Texts`.
 
     Returns:
       (`positions` int [c]: the characters that are covered, in rising order;

@@ -23,8 +23,7 @@ def layer_numbers(names, num_layers, has_mix=False):
       has_mix: whether the model has a mixture.
 
     Raises:
-      UserError: there is no name, a name is no number, or the model has no such layer or no
-        mixture.
+      UserError: there is no name, or the model has no such layer.
     """
     if not names:
         raise UserError("--layers is empty; name a layer, as -1, or leave the flag out")
@@ -48,19 +47,16 @@ def layer_numbers(names, num_layers, has_mix=False):
 
 
 def make_step(model, layers, pooling):
-    """Returns a compiled function from a batch to float32 vectors.
+    """Returns a compiled function from a dict of inputs, int [B, T], to float32 vectors.
 
-    The vectors of several layers are joined (BERT, arXiv 1810.04805 §5.3).
+    They are [B, T, D] without pooling, [B, D] with it. The vectors of several layers are joined
+    (BERT, arXiv 1810.04805 §5.3): D is the hidden size times their number.
 
     Args:
       model: `NezhaEncoder`.
       layers: list of int, as returned by `layer_numbers`.
       pooling: that of `pooled`; "pooler": the output of the pooler, whatever the layers; None: a
         vector for each token.
-
-    Returns:
-      Function from a dict of inputs, int [B, T], to vectors: [B, T, D] without pooling, [B, D] with
-      it. D is the hidden size times the number of layers; of "pooler" it is the hidden size.
     """
 
     @tf.function(autograph=False)
@@ -77,7 +73,7 @@ def make_step(model, layers, pooling):
     return step
 
 
-def write_vectors(path, step, width, texts, level, batch_size):
+def write(path, step, width, texts, level, batch_size):
     """Writes the vectors of all texts as a `.npy` file, float32 [rows, D], in the texts' order.
 
     A batch holds texts of similar length, so rows are written in any order. The file is no memory

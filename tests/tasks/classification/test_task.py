@@ -1,13 +1,15 @@
 """The whole classification task: toy tasks that are learnt, the folder, and every bad input."""
 
 import csv
+import functools
 import json
 import random
+import shutil
 
 import numpy as np
 import pytest
 from commands import QUICK_CONFIG, run
-from helpers import assert_is_a_model
+from helpers import assert_is_a_model, rows_of, write_model_files, write_rows
 
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.tasks.classification.settings import ClassificationSettings
@@ -42,23 +44,21 @@ def data(tmp_path_factory):
     """A folder with a configuration and texts in JSON lines, with labels of each type."""
     folder = tmp_path_factory.mktemp("toy")
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    (folder / "vocab.txt").write_text("\n".join([*special, *CHARACTERS]))
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    write_model_files(folder, [*special, *CHARACTERS], CONFIG)
     for kind, label_of in LABEL_OF.items():
         for part, count in (("train", 320), ("dev", 70)):
             rows = [{"text": text, "label": label_of(text)} for text in make_texts(count, part)]
-            write(folder / f"{kind}_{part}.jsonl", *rows)
+            write_rows(folder / f"{kind}_{part}.jsonl", *rows)
     return folder
 
 
-@pytest.fixture
-def settings(data, tmp_path):
-    """Returns a function of a label type and changes that returns the settings of a short run."""
+@pytest.fixture(scope="module")
+def settings_for(data):
+    """Returns a function: folder, label type, changes -> the settings of a short run."""
     common = {
         "task_name": "custom",
         "vocab_file": str(data / "vocab.txt"),
         "bert_config_file": str(data / "config.json"),
-        "output_dir": str(tmp_path / "run"),
         "max_seq_length": 39,
         "learning_rate": 1e-2,
         "num_train_epochs": 10.0,
@@ -67,23 +67,30 @@ def settings(data, tmp_path):
         "jit_compile": False,
     }
 
-    def make(kind="single", **changes):
+    def make(folder, kind="single", **changes):
         paths = {"train_file": "train", "eval_file": "dev", "predict_file": "dev"}
         paths = {flag: str(data / f"{kind}_{part}.jsonl") for flag, part in paths.items()}
-        return ClassificationSettings(**{**common, **paths, "label_type": kind, **changes})
+        own = {"output_dir": str(folder), "label_type": kind}
+        return ClassificationSettings(**{**common, **paths, **own, **changes})
 
     return make
 
 
-def write(path, *rows):
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    return str(path)
+@pytest.fixture
+def settings(settings_for, tmp_path):
+    return functools.partial(settings_for, tmp_path / "run")
 
 
-def lines_of(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+@pytest.fixture(scope="module")
+def several(settings_for, tmp_path_factory):
+    """The folder of a run on texts of several classes."""
+    folder = tmp_path_factory.mktemp("several") / "run"
+    changes = {"num_train_epochs": 20.0, "save_checkpoints_steps": 100, "label_smoothing": 0.05}
+    start(settings_for(folder, "multi", do_train=True, do_eval=True, **changes), Classification)
+    return folder
 
 
+@pytest.mark.processes
 def test_pairs_are_learnt_from_the_command(data, tmp_path):
     """In pairs from CSV, the second text decides; the predictions keep their order."""
     for part, count in (("train", 320), ("dev", 70)):
@@ -134,10 +141,10 @@ def test_pairs_are_learnt_from_the_command(data, tmp_path):
     assert (folder / "confusion.png").is_file() and (folder / "curves.png").is_file()
 
 
-def test_several_classes_are_learnt_and_predicted_later(settings, data, tmp_path, capsys):
-    changes = {"num_train_epochs": 20.0, "save_checkpoints_steps": 100, "label_smoothing": 0.05}
-    start(settings("multi", do_train=True, do_eval=True, **changes), Classification)
-    folder = tmp_path / "run"
+def test_several_classes_are_learnt_and_predicted_later(
+    several, settings_for, data, tmp_path, capsys
+):
+    folder = shutil.copytree(several, tmp_path / "run")
     results = json.loads((folder / "eval_results.json").read_text())
     assert results["micro_f1"] > 0.9 and results["exact_match"] > 0.8
     assert json.loads((folder / "task.json").read_text())["labels"] == ["a", "b"]
@@ -145,12 +152,11 @@ def test_several_classes_are_learnt_and_predicted_later(settings, data, tmp_path
     (folder / "task.json").unlink()
     (folder / "labels.txt").write_text("a\nb\n")
     # Without the training data, on texts of which one has no label.
-    rows = lines_of(data / "multi_dev.jsonl")
+    rows = rows_of(data / "multi_dev.jsonl")
     del rows[3]["label"]
-    predict_file = write(tmp_path / "some.jsonl", *rows)
-    capsys.readouterr()
-    start(settings("multi", do_predict=True, predict_file=predict_file), Classification)
-    found = lines_of(folder / "predictions.jsonl")
+    flags = {"do_predict": True, "predict_file": write_rows(tmp_path / "some.jsonl", *rows)}
+    start(settings_for(folder, "multi", **flags), Classification)
+    found = rows_of(folder / "predictions.jsonl")
     assert [row["text"] for row in found] == [row["text"] for row in rows]
     assert all(set(row["probabilities"]) == {"a", "b"} for row in found)
     right = [
@@ -163,39 +169,32 @@ def test_several_classes_are_learnt_and_predicted_later(settings, data, tmp_path
     assert float(line.split()[-1]) == pytest.approx(np.mean(right), abs=1e-3)
     assert "label" not in found[3] and np.mean(right) > 0.8
     assert json.loads((folder / "task.json").read_text())["labels"] == ["a", "b"]  # again
-
-
-def test_the_head_of_the_folder_is_taken_or_told(settings, tmp_path):
-    """A run of several classes, without the flags that say it; and one of single texts."""
-    changes = {"num_train_steps": 2, "save_checkpoints_steps": 1}
-    start(settings("multi", do_train=True, do_eval=True, **changes), Classification)
-    folder = tmp_path / "run"
-    same = {"predict_file": settings("multi").predict_file, "do_predict": True}
-    start(settings("multi", **same), Classification)
-    right = lines_of(folder / "predictions.jsonl")
+    # The default type of labels is not given, so the folder's is taken.
     (folder / "predictions.jsonl").unlink()
-    start(settings("single", **same), Classification)  # the default, so it is not given
-    assert lines_of(folder / "predictions.jsonl") == right
-    assert isinstance(right[0]["prediction"], list)
+    start(settings_for(folder, "single", **flags), Classification)
+    assert rows_of(folder / "predictions.jsonl") == found
 
+
+def test_a_folder_of_another_head_is_refused(several, settings_for, tmp_path):
     is_multi = "is with --label_type=multi, and this one with --label_type="
-    pair = write(tmp_path / "pair.jsonl", {"text": "甲", "b": "乙", "label": "a"})
+    pair = write_rows(tmp_path / "pair.jsonl", {"text": "甲", "b": "乙", "label": "a"})
+    predicts = {"do_predict": True}
     for kind, more, message in (
-        ("regression", same, f"{is_multi}regression; give it the same flag"),
+        ("regression", predicts, f"{is_multi}regression; give it the same flag"),
         ("single", {"do_train": True}, f"{is_multi}single; give it the same flag"),
-        ("multi", {**same, "best_metric": "loss"}, "is that of --best_metric=micro_f1, not of"),
+        ("multi", {**predicts, "best_metric": "loss"}, "is that of --best_metric=micro_f1, not of"),
         (
             "multi",
-            {**same, "predict_file": pair, "text_pair_column": "b"},
+            {**predicts, "predict_file": pair, "text_pair_column": "b"},
             "is_pair is false in the run in .*run, and true here; give it the same --text_pair_col",
         ),
     ):
         with pytest.raises(UserError, match=message):
-            start(settings(kind, **more), Classification)
+            start(settings_for(several, kind, **more), Classification)
 
 
 def test_numbers_are_learnt(settings, tmp_path):
-    changes = {"do_train": True, "do_eval": True, "do_predict": True}
+    changes = dict.fromkeys(("do_train", "do_eval", "do_predict"), True)
     changes |= {"best_metric": "mean_squared_error", "bucket_by_length": False}
     start(settings("regression", **changes), Classification)
     folder = tmp_path / "run"
@@ -203,11 +202,11 @@ def test_numbers_are_learnt(settings, tmp_path):
     assert results["pearson"] > 0.9 and results["mean_squared_error"] < 0.2
     assert results["mean_squared_error"] == pytest.approx(results["loss"], rel=1e-4)
     # The lowest error is the best one.
-    errors = [row.get("eval_mean_squared_error") for row in lines_of(folder / "metrics.jsonl")]
+    errors = [row.get("eval_mean_squared_error") for row in rows_of(folder / "metrics.jsonl")]
     assert results["mean_squared_error"] == pytest.approx(min(filter(None, errors)), rel=1e-5)
     errors = [
         row["prediction"] - LABEL_OF["regression"](row["text"])
-        for row in lines_of(folder / "predictions.jsonl")
+        for row in rows_of(folder / "predictions.jsonl")
     ]
     assert np.mean(np.square(errors)) == pytest.approx(results["mean_squared_error"], rel=1e-3)
 
@@ -232,9 +231,9 @@ def test_bad_rows_are_one_line_or_counted(settings, data, tmp_path):
     ):
         numbers = [{**entry, "label": index} for index, entry in enumerate(good)]
         rows = numbers if kind == "regression" else good
-        paths = {"train_file": write(tmp_path / "good.jsonl", *rows)}
+        paths = {"train_file": write_rows(tmp_path / "good.jsonl", *rows)}
         paths["eval_file"] = paths["train_file"]
-        bad = write(tmp_path / "bad.jsonl", rows[0], row, rows[1])
+        bad = write_rows(tmp_path / "bad.jsonl", rows[0], row, rows[1])
         paths[f"{part}_file"] = bad
         changes = {**paths, "do_train": True, "do_eval": True}
         changes["output_dir"] = str(tmp_path / kind)
@@ -251,12 +250,14 @@ def test_bad_rows_are_one_line_or_counted(settings, data, tmp_path):
 def test_mistakes_in_flags_are_one_line(settings, data, tmp_path):
     csv_file = tmp_path / "a.csv"
     csv_file.write_text("text,label\n甲,有\n丙,无\n")
-    one_class = write(tmp_path / "one.jsonl", {"text": "甲", "label": "有"})
-    bad = write(tmp_path / "bad.jsonl", {"text": "甲"})
+    one_class = write_rows(tmp_path / "one.jsonl", {"text": "甲", "label": "有"})
+    bad = write_rows(tmp_path / "bad.jsonl", {"text": "甲"})
     config = {**CONFIG, "type_vocab_size": 1}
     (tmp_path / "one_segment.json").write_text(json.dumps(config))
     pair = {"text_pair_column": "label", "label_column": "y"}
-    mixed = write(tmp_path / "mixed.jsonl", *({"text": "甲", "label": n} for n in (0, 1, True)))
+    mixed = write_rows(
+        tmp_path / "mixed.jsonl", *({"text": "甲", "label": n} for n in (0, 1, True))
+    )
     for changes, message in (
         ({"train_file": mixed}, "mixed.jsonl: labels are both true and 0, which may mean the same"),
         ({"text_column": "内容"}, 'line 1: "内容" is missing'),
@@ -284,7 +285,7 @@ def test_mistakes_in_flags_are_one_line(settings, data, tmp_path):
 def test_classes_are_listed_found_or_those_of_the_folder(settings, tmp_path):
     # 9 and 9.0 are the same number, written as a number or as a text.
     rows = [{"text": "甲", "label": label} for label in (10, 9, -1, 9.0, -1.0, "10")]
-    path = write(tmp_path / "numbers.jsonl", *rows)
+    path = write_rows(tmp_path / "numbers.jsonl", *rows)
     changes = {"train_file": path, "eval_file": path, "output_dir": str(tmp_path / "new")}
 
     def classes(**more):

@@ -1,5 +1,7 @@
 """Evaluation and prediction of examples with several sequences, against NumPy for each one."""
 
+import types
+
 import keras
 import numpy as np
 import pytest
@@ -40,6 +42,12 @@ class HighestSum:
 class Measured:
     """A stand-in for a task; its metrics are the outputs."""
 
+    def __init__(self, **settings):
+        self.settings = types.SimpleNamespace(eval_batch_size=6, jit_compile=False, **settings)
+
+    def make_objective(self, label_smoothing):
+        return HighestSum()
+
     def measure(self, outputs):
         return {"outputs": outputs}
 
@@ -62,9 +70,8 @@ def test_evaluation_is_of_all_examples_once(held, replicas, most, tmp_path):
     """The last batch is filled up with examples that have no weight."""
     names = [f"CPU:{number}" for number in range(replicas)]
     strategy = tf.distribute.MirroredStrategy(names, tf.distribute.ReductionToOneDevice())
-    reader = ArrayReader(held, LONGEST)
-    arguments = (reader, 6, most, str(tmp_path), False, Measured())
-    results = PredictingEvaluation(strategy, Sums(), HighestSum(), *arguments)()
+    task = Measured(max_eval_steps=most, output_dir=str(tmp_path))
+    results = PredictingEvaluation(strategy, Sums(), task, ArrayReader(held, LONGEST))()
     sums = sums_of(held, 6 * most if most else 23)
     assert np.array(results["outputs"]["scores"]).tolist() == sums
     wrong = np.mean(np.argmax(sums, axis=-1) != held["label_ids"][: len(sums)])

@@ -6,8 +6,8 @@ import random
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import QUICK_CONFIG, assert_one_line, run
-from helpers import assert_is_a_model
+from commands import QUICK_CONFIG, run
+from helpers import assert_is_a_model, rows_of, write_model_files, write_rows
 
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.data.in_memory import ArrayReader
@@ -38,8 +38,7 @@ def make_question(draw, count):
 def data(tmp_path_factory):
     """A folder with a configuration, and questions as C3 has them."""
     folder = tmp_path_factory.mktemp("choices")
-    (folder / "vocab.txt").write_text("\n".join(TOKENS))
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    write_model_files(folder, TOKENS, CONFIG)
     draw = random.Random(0)
     for part, count in (("train", 400), ("dev", 60)):
         for genre in "md":
@@ -71,10 +70,7 @@ def settings(data, tmp_path):
     return lambda **changes: MultipleChoiceSettings(**{**common, **changes})
 
 
-def lines_of(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
+@pytest.mark.processes
 def test_questions_are_learnt_from_the_command(data, tmp_path):
     flags = (
         *("--task_name=c3", "--data_dir=.", "--vocab_file=vocab.txt", "--num_train_epochs=2"),
@@ -97,7 +93,7 @@ def test_questions_are_learnt_from_the_command(data, tmp_path):
         task="multiple_choice",
         has_blanks=False,
     )
-    found = lines_of(folder / "predictions.jsonl")
+    found = rows_of(folder / "predictions.jsonl")
     right = [
         entry["answer"]
         for genre in "dm"
@@ -117,19 +113,23 @@ def test_choices_of_a_batch_are_those_one_by_one(settings, data):
     task = MultipleChoice(settings(do_predict=True, predict_file=str(data / "c3-m-dev.json")))
     examples = task.examples["predict"]
     model, objective = task.make_model("float32"), MultipleChoiceLoss()
-    batches = predict(model, objective, ArrayReader(examples.arrays, LENGTH), 8, False)
-    assert {len(q.choices) for q in examples.rows[:9]} == {2, 3, 4}
+    reader = ArrayReader(examples.arrays, LENGTH)
+    found = predict(model, objective, reader, 8, False)["probabilities"]
+    assert {len(question.choices) for question in examples.rows[:9]} == {2, 3, 4}
     for number, question in enumerate(examples.rows[:9]):
         count = len(question.choices)
-        alone = {
-            name: [values[number][:count]]
-            for name, values in examples.arrays.items()
-            if name != "label_ids"
-        }
-        one = predict(model, objective, ArrayReader(alone, LENGTH), 8, False)
-        found = batches["probabilities"][number]
-        np.testing.assert_allclose(found[:count], one["probabilities"][0], atol=1e-6)
-        assert not found[count:].any()
+        scores = []
+        for ids, segment_ids in zip(
+            examples.arrays["input_ids"][number][:count],
+            examples.arrays["segment_ids"][number][:count],
+            strict=True,
+        ):
+            inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": segment_ids}
+            logits = model({name: value[None, None] for name, value in inputs.items()})["logits"]
+            scores.append(float(logits[0, 0]))
+        shares = np.exp(scores) / np.exp(scores).sum()
+        np.testing.assert_allclose(found[number][:count], shares, atol=1e-6)
+        assert not found[number][count:].any()
 
 
 def test_label_smoothing_spreads_over_the_choices_there_are():
@@ -157,8 +157,7 @@ def test_blanks_of_a_passage(settings, tmp_path):
         content = [front + mark for front, mark in zip(fronts, marks, strict=True)]
         rows.append({"content": content, "candidates": list("丙甲乙")})
     for part, span in (("train", slice(100)), ("dev", slice(100, 120))):
-        text = "".join(json.dumps(row) + "\n" for row in rows[span])
-        (tmp_path / f"{part}.json").write_text(text)
+        write_rows(tmp_path / f"{part}.json", *rows[span])
         (tmp_path / f"{part}_answer.json").write_text(json.dumps(answers))
     changes = {"task_name": "chid", "data_dir": str(tmp_path), "max_seq_length": 16}
     modes = {"do_train": True, "do_eval": True, "do_predict": True}
@@ -167,16 +166,16 @@ def test_blanks_of_a_passage(settings, tmp_path):
     assert json.loads((folder / "eval_results.json").read_text())["accuracy"] > 0.9
     task = open_folder(folder).task
     assert task["has_blanks"] is True and task["ascii_punctuation"] is True
-    found = lines_of(folder / "predictions.jsonl")
+    found = rows_of(folder / "predictions.jsonl")
     assert np.mean([answers[row["id"]] == row["prediction"] for row in found]) > 0.9
     for first, second in zip(found[::2], found[1::2], strict=True):
         assert first["prediction"] != second["prediction"]
 
 
-def test_a_perturbation_is_of_all_choices_together(settings):
-    """FGM and R-Drop train on questions with choices, too; an example has one length of FGM."""
-    changes = {"adversarial_epsilon": 0.5, "r_drop_alpha": 1.0, "num_train_steps": 2}
-    start(settings(do_train=True, **changes, num_train_epochs=1.0), MultipleChoice)
+def test_questions_are_trained_with_r_drop_and_fgm(settings):
+    """An example has one length of FGM."""
+    changes = {"adversarial_epsilon": 0.5, "r_drop_alpha": 1.0, "num_train_steps": 1}
+    start(settings(do_train=True, **changes), MultipleChoice)
     rise = np.random.default_rng(0).normal(size=(3, 2, 5, 4)).astype(np.float32)
     moved = perturbation_along(tf.constant(rise), 0.5).numpy()
     np.testing.assert_allclose(np.sqrt((moved**2).sum((1, 2, 3))), 0.5, rtol=1e-5)
@@ -186,9 +185,8 @@ def test_a_blank_that_stands_twice_is_told_or_counted(settings, tmp_path):
     """Predictions of ChID are by mark, so two of one mark could not be told apart."""
     rows = [{"content": ["甲#idiom000001#"], "candidates": ["甲乙", "丙丁"]}] * 2
     rows.append({**rows[0], "content": ["乙#idiom000002#"]})
-    (tmp_path / "twice.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
     flags = {"task_name": "chid", "max_seq_length": 16, "do_predict": True}
-    flags["predict_file"] = str(tmp_path / "twice.json")
+    flags["predict_file"] = write_rows(tmp_path / "twice.json", *rows)
     told = (
         r"twice\.json, line 2: the id '#idiom000001#' is used twice, also at .*twice\.json, line 1"
     )
@@ -214,9 +212,13 @@ def test_ids_of_several_files_do_not_depend_on_the_rows_before(settings, tmp_pat
     assert [question.id for question in questions] == ["0", "2"]
 
 
-@pytest.mark.parametrize(
-    "changes, message",
-    (
+def test_mistakes(settings, tmp_path):
+    bad = tmp_path / "bad.json"
+    bad.write_text(json.dumps([[["甲"], [{"question": "何"}], "1"]]))
+    faulty = {"train_file": str(bad)}
+    for changes, message in (
+        (faulty, r'bad\.json, text 1, question 1: "choice" is not a list'),
+        ({**faulty, "skip_bad_rows": True}, r"no question; bad rows skipped: 1 \(the first: "),
         ({"task_name": None}, "--task_name"),
         ({"data_dir": None}, "--data_dir is needed .*c3-m-train.json and c3-d-train.json"),
         ({"data_dir": "/"}, r"--data_dir=/ has no c3-m-train\.json and .* or m-train\.json"),
@@ -227,20 +229,7 @@ def test_ids_of_several_files_do_not_depend_on_the_rows_before(settings, tmp_pat
             {"task_name": "chid"},
             r"has no train\.json or train_few_all\.json or train_0\.json; or pass",
         ),
-    ),
-)
-def test_mistakes(settings, changes, message):
-    with pytest.raises(UserError, match=message):
-        MultipleChoice(settings(do_train=True, **changes))
-
-
-def test_a_mistake_is_one_line(data, tmp_path):
-    (tmp_path / "bad.json").write_text(json.dumps([[["甲"], [{"question": "何"}], "1"]]))
-    flags = ("--vocab_file=vocab.txt", "--bert_config_file=config.json", "--do_eval")
-    flags += ("--task_name=c3", f"--eval_file={tmp_path}/bad.json", "--output_dir=out")
-    result = run("run_multiple_choice.py", *flags, folder=data)
-    assert_one_line(result, 'bad.json, text 1, question 1: "choice" is not a list')
-    assert_one_line(
-        run("run_multiple_choice.py", *flags, "--skip_bad_rows", folder=data),
-        "no question; bad rows skipped: 1 (the first: ",
-    )
+    ):
+        with pytest.raises(UserError, match=message) as error:
+            MultipleChoice(settings(do_train=True, **changes))
+        assert "\n" not in str(error.value)

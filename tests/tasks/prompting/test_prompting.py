@@ -1,16 +1,19 @@
 """Classification by the words in a pattern's blanks: packing, loss, a toy task, and mistakes."""
 
 import json
+import runpy
 
 import numpy as np
 import pytest
-from commands import QUICK_CONFIG, run
-from export_folders import ODD_TEXTS, Served, ask, make_export
+from commands import QUICK_CONFIG
+from conftest import REPOSITORY
+from export_folders import ODD_TEXTS, Served, ask
+from helpers import rows_of, write_model_files, write_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import examples
 
-from nezha_tf import FullTokenizer, NezhaConfig, checkpoints
+from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, checkpoints
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.tasks.classification.settings import ClassificationSettings
@@ -33,6 +36,9 @@ SETTINGS = {
     "labels": ["不像", "像"],
     "max_seq_length": 24,
 }
+
+
+run_classifier = runpy.run_path(str(REPOSITORY / "run_classifier.py"))["main"]
 
 
 def ids(text):
@@ -85,9 +91,8 @@ def test_the_scores_are_sums_of_log_probabilities():
 def data(tmp_path_factory):
     """A pretrained model with random weights, and texts whose class shows in them."""
     folder = tmp_path_factory.mktemp("prompting")
-    (folder / "vocab.txt").write_text("\n".join(TOKENS))
     config = {**QUICK_CONFIG, "vocab_size": len(TOKENS)}
-    (folder / "bert_config.json").write_text(json.dumps(config))
+    write_model_files(folder, TOKENS, config)
     model = NezhaForMaskedLM(NezhaConfig.from_dict(config))
     checkpoints.save_tf1_checkpoint(model, str(folder / "model.ckpt-1"))
     rng = np.random.default_rng(0)
@@ -96,8 +101,7 @@ def data(tmp_path_factory):
         for label in rng.integers(0, 2, count):
             body = [*rng.choice([*"丙丁"], rng.integers(1, 9)), "甲乙"[label]]
             rows.append({"text": "".join(rng.permutation(body)), "label": ["a", "b"][label]})
-        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        (folder / f"{part}.jsonl").write_text(lines)
+        write_rows(folder / f"{part}.jsonl", *rows)
     return folder
 
 
@@ -109,7 +113,7 @@ def settings(data, tmp_path):
         "eval_file": str(data / "dev.jsonl"),
         "predict_file": str(data / "dev.jsonl"),
         "vocab_file": str(data / "vocab.txt"),
-        "bert_config_file": str(data / "bert_config.json"),
+        "bert_config_file": str(data / "config.json"),
         "init_checkpoint": str(data / "model.ckpt-1"),
         "output_dir": str(tmp_path / "run"),
         "pattern": "{text}。是[MASK][MASK]",
@@ -124,39 +128,30 @@ def settings(data, tmp_path):
     return lambda **changes: ClassificationSettings(**{**common, **changes})
 
 
-def test_classes_are_learnt_and_exported(settings, tmp_path):
+def test_classes_are_learnt_and_the_folder_has_the_pattern(settings, tmp_path):
     start(settings(do_train=True, do_eval=True, do_predict=True), Prompting)
     folder = tmp_path / "run"
     assert json.loads((folder / "eval_results.json").read_text())["accuracy"] > 0.9
     opened = open_folder(folder)
     assert type(opened.make_model()) is NezhaForMaskedLM
     assert opened.task["label_words"] == ["很好", "很差"] and opened.task["task"] == "prompting"
-    lines = (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
-    assert {row["prediction"] for row in rows} == {"a", "b"}
-    # The command needs neither pattern nor words later: the folder has them.
+    predicted = [row["prediction"] for row in rows_of(folder / "predictions.jsonl")]
+    assert set(predicted) == {"a", "b"}
+    # The program needs neither pattern nor words later.
     (folder / "predictions.jsonl").unlink()
-    names = ("task_name", "predict_file", "vocab_file", "bert_config_file", "output_dir")
-    said = (f"--{name}={getattr(settings(), name)}" for name in names)
-    flags = (*said, "--max_seq_length=16", "--nojit_compile", "--do_predict")
-    result = run("run_classifier.py", *flags, folder=tmp_path)
-    assert result.returncode == 0, result.stderr
-    lines = (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["prediction"] for line in lines] == [r["prediction"] for r in rows]
-
-
-def test_an_export_with_several_blanks_takes_no_texts(tmp_path):
-    own = {"label_words": ["也不像", "真的像"], "is_pair": False}
-    settings = {**SETTINGS, **own, "pattern": "{text}[MASK][MASK][MASK]"}
-    export = Served(tmp_path / "model", settings)
-    assert set(map(len, ask(export, text=[]).values())) == {0}
-    assert ask(export, text=["他在北京。"])["label"][0] in settings["labels"]
+    later = {"pattern": None, "label_words": (), "init_checkpoint": None}
+    run_classifier(settings(do_predict=True, learning_rate=("1",), **later))
+    assert [row["prediction"] for row in rows_of(folder / "predictions.jsonl")] == predicted
 
 
 def test_what_is_served_is_what_the_model_says(tmp_path):
-    pattern = "{text}和{text_pair}的意思[MASK]像。"
+    pattern = "{text_pair}，{text}的意思[MASK]像。"
     settings = {**SETTINGS, "label_words": ["不", "很"], "is_pair": True, "pattern": pattern}
     served = Served(tmp_path / "pair", settings)
+    assert f"`{pattern}`" in served.serving.about
+    assert "不 for 不像, 很 for 像" in served.serving.about
+    assert served.serving.meanings["segment_ids"] == "0, also for a second text"
+    assert served.serving.assets()["pattern.txt"] == f"{pattern}\n"
     texts = ["他在北京。", "今天天气不错，" * 9, *[text for text in ODD_TEXTS if text.strip()]]
     others = texts[::-1]
     found = ask(served, text=texts, text_pair=others)
@@ -168,42 +163,28 @@ def test_what_is_served_is_what_the_model_says(tmp_path):
         sides = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in row]
         packed, _ = packing(*sides)
         place = packed.tolist().index(tokenizer.vocabulary.mask_id)
-        logits = model(
-            {
-                "input_ids": packed[None],
-                "input_mask": np.ones_like(packed)[None],
-                "segment_ids": np.zeros_like(packed)[None],
-                "masked_lm_positions": np.array([[place]]),
-            }
-        )["masked_lm_logits"][0, 0]
+        inputs = {"input_ids": packed, "input_mask": np.ones_like(packed)}
+        inputs = {n: v[None] for n, v in {**inputs, "segment_ids": np.zeros_like(packed)}.items()}
+        at_blank = {**inputs, "masked_lm_positions": np.array([[place]])}
+        logits = model(at_blank)["masked_lm_logits"][0, 0]
         chosen = np.exp([float(logits[token]) for (token,) in tokens])
         expected = chosen / chosen.sum()
         np.testing.assert_allclose(found["probabilities"][number], expected, atol=1e-5)
+        by_ids = ask(served, "from_ids", **inputs)["probabilities"][0]
+        np.testing.assert_allclose(by_ids, expected, atol=1e-5)
+
+
+def test_several_blanks_are_served_and_no_texts(tmp_path):
+    own = {"label_words": ["也不像", "真的像"], "is_pair": False}
+    served = Served(tmp_path / "model", {**SETTINGS, **own, "pattern": "{text}[MASK][MASK][MASK]"})
+    assert set(map(len, ask(served, text=[]).values())) == {0}
+    assert ask(served, text=["他在北京。"])["label"][0] in SETTINGS["labels"]
 
 
 def test_it_is_told_which_word_is_of_which_class(settings):
     """Classes that the flags do not name are sorted; words of another order would be swapped."""
     notes = Prompting(settings(do_train=True)).notes
     assert "words of the classes: a: 很好, b: 很差" in notes
-
-
-def test_the_export_says_how_ids_are_packed(tmp_path):
-    own = {"label_words": ["不", "很"], "is_pair": True}
-    pattern = "{text_pair}，{text}的意思[MASK]像。"
-    settings = {**SETTINGS, **own, "pattern": pattern}
-    export = make_export(tmp_path / "model", settings)
-    readme = (export / "README.md").read_text(encoding="utf-8")
-    assert f"`{pattern}`" in readme and "不 for 不像, 很 for 像" in readme
-    assert "[CLS] text [SEP]" not in readme and "| 0, also for a second text |" in readme
-    assert (export / "assets" / "pattern.txt").read_text(encoding="utf-8") == f"{pattern}\n"
-    tokenizer = open_folder(tmp_path / "model").tokenizer
-    filled = pattern.replace("{text_pair}", "她在上海").replace("{text}", "他在北京")
-    left, right = (tokenizer.tokenize(part) for part in filled.split("[MASK]"))
-    ids = tokenizer.convert_tokens_to_ids(["[CLS]", *left, "[MASK]", *right, "[SEP]"])
-    rows = {"input_ids": [ids], "input_mask": [[1] * len(ids)], "segment_ids": [[0] * len(ids)]}
-    found = ask(export, "from_ids", **{k: np.array(v, np.int32) for k, v in rows.items()})
-    expected = ask(export, text=["他在北京"], text_pair=["她在上海"])
-    np.testing.assert_allclose(found["probabilities"], expected["probabilities"], atol=1e-6)
 
 
 def test_without_dropout_r_drop_compares_what_is_the_same(settings):
@@ -218,14 +199,12 @@ def test_without_dropout_r_drop_compares_what_is_the_same(settings):
 
 
 def test_pairs_need_no_segments(settings, data, tmp_path):
-    config = json.loads((data / "bert_config.json").read_text())
+    config = json.loads((data / "config.json").read_text())
     (tmp_path / "one.json").write_text(json.dumps({**config, "type_vocab_size": 1}))
     row = {"text": "甲", "text_pair": "乙", "label": "a"}
-    (tmp_path / "pairs.jsonl").write_text(
-        json.dumps(row) + "\n" + json.dumps({**row, "label": "b"})
-    )
+    path = write_rows(tmp_path / "pairs.jsonl", row, {**row, "label": "b"})
     flags = {"text_pair_column": "text_pair", "pattern": "{text}，{text_pair}[MASK][MASK]"}
-    flags |= {"train_file": str(tmp_path / "pairs.jsonl"), "do_train": True}
+    flags |= {"train_file": path, "do_train": True}
     Prompting(settings(**flags, bert_config_file=str(tmp_path / "one.json")))
 
 
@@ -256,9 +235,7 @@ def test_mistakes(settings, changes, message):
 
 
 def test_the_head_must_be_in_the_checkpoint(settings, data, tmp_path):
-    from nezha_tf import NezhaEncoder
-
-    config = NezhaConfig.from_json_file(data / "bert_config.json")
+    config = NezhaConfig.from_json_file(data / "config.json")
     checkpoints.save_tf1_checkpoint(NezhaEncoder(config), str(tmp_path / "model.ckpt-1"))
     changes = {"init_checkpoint": str(tmp_path / "model.ckpt-1"), "do_train": True}
     with pytest.raises(UserError, match="cls/predictions"):
