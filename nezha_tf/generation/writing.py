@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf.data.bad_rows import BadRows
-from nezha_tf.data.pairs import read_pairs
-from nezha_tf.data.rows import Row
+from nezha_tf.data.lines import BadRows
+from nezha_tf.data.rows import Row, read_pairs
 from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.model import load_model, open_model, with_defaults
 from nezha_tf.generation.settings import SEARCH_DEFAULTS

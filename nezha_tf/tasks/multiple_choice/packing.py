@@ -41,7 +41,7 @@ class QuestionPacking:
         self.num_truncated = 0
 
     def texts(self, question):
-        """Returns the texts of a `Question` that are tokenized, beside its choices: a sequence."""
+        """Returns the texts of a `ChoiceQuestion` that are tokenized, beside its choices: a sequence."""
         return question.context, question.text
 
     def missing(self, question, ids):
@@ -50,7 +50,7 @@ class QuestionPacking:
         return next((name for name, text in named.items() if not len(ids[text])), None)
 
     def sequences(self, question, ids):
-        """Returns (ids, segment_ids) for each choice of a `Question`, a list."""
+        """Returns (ids, segment_ids) for each choice of a `ChoiceQuestion`, a list."""
         context, text = ids[question.context], ids[question.text]
         return [self(context, text, ids[choice]) for choice in question.choices]
 
@@ -119,10 +119,10 @@ class BlankPacking:
 
 
 def pack(questions, packing, tokenizer, paths, bad_rows):
-    """Returns (the `Examples` of a list of `Question`, a line on them).
+    """Returns (the `Examples` of a list of `ChoiceQuestion`, a line on them).
 
     Args:
-      questions: list of `Question`, all with a question or all with a blank.
+      questions: list of `ChoiceQuestion`, all with a question or all with a blank.
       packing: a new `QuestionPacking` or `BlankPacking`.
       tokenizer: `GraphTokenizer`.
       paths: their files, for messages.
@@ -164,7 +164,7 @@ def around_blank(context, mark, ids_of):
 
     Args:
       context: a text with this blank.
-      mark: as of `Question.blank`; other blanks become `OTHER_BLANK`.
+      mark: as of `ChoiceQuestion.blank`; other blanks become `OTHER_BLANK`.
       ids_of: function of a text that returns its ids.
     """
     marks, texts = BLANK.findall(context), BLANK.split(context)
