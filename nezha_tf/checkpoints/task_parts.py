@@ -36,18 +36,18 @@ def multiple_choice(folder, model):
 
 
 def seq2seq(folder, model):
-    from nezha_tf.tasks.seq2seq.serving import Seq2SeqServing
+    from nezha_tf.tasks.seq2seq.serving import finetuned_writing
 
-    return Seq2SeqServing(folder, model)
+    return finetuned_writing(folder, model)
 
 
 def continuations(folder, model):
-    from nezha_tf.tasks.pretraining.serving import ContinuationServing
+    from nezha_tf.tasks.seq2seq.serving import pretrained_writing
 
-    return ContinuationServing(folder, model)
+    return pretrained_writing(folder, model, "left_to_right")
 
 
 def targets(folder, model):
-    from nezha_tf.tasks.pretraining.serving import TargetServing
+    from nezha_tf.tasks.seq2seq.serving import pretrained_writing
 
-    return TargetServing(folder, model)
+    return pretrained_writing(folder, model, "seq2seq")

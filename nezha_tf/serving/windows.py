@@ -57,15 +57,13 @@ class Windows(NamedTuple):
 
 
 def windows_on(num_tokens, size, stride, is_last_full):
-    """Returns the `Windows` of texts; each text has at least one, even an empty text.
+    """Returns the `Windows` of texts, the same as `tasks.finetuning.windows.windows_of`.
 
     Args:
       num_tokens: int64 [B], the number of tokens of each text.
       size: int, or int64 [B]: largest number of tokens of a window.
       stride: int, number of tokens from the start of one window to the start of the next.
-      is_last_full: whether the last window begins earlier so that it is full (as in
-        `tagging.data.window_starts`), or has only the rest of the text (as in `stretches_of`
-        of `reading_comprehension.data`).
+      is_last_full: whether the last window begins earlier, so that it is full.
     """
     size = tf.broadcast_to(tf.cast(size, tf.int64), tf.shape(num_tokens))
     beyond = tf.maximum(num_tokens - size, 0)

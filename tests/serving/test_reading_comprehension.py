@@ -18,7 +18,7 @@ from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.data.squad import Question, read_questions
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
-from nezha_tf.tasks.reading_comprehension.data import Windowing
+from nezha_tf.tasks.reading_comprehension.data import WindowedQuestions
 from nezha_tf.tasks.reading_comprehension.loss import AnswerSpanLoss
 
 SETTINGS = {
@@ -75,7 +75,7 @@ def test_answers_equal_the_program(exports, name):
     task = folder.task
     lengths = (task[n] for n in ("max_seq_length", "max_query_length", "doc_stride"))
     rows = [Question(str(n), passage, text, ()) for n, (text, passage) in enumerate(QUESTIONS)]
-    windows = Windowing(folder.tokenizer, *lengths)(rows)
+    windows = WindowedQuestions(rows, folder.tokenizer, *lengths)
     reader = ArrayReader(windows.arrays, task["max_seq_length"])
     logits = predict(folder.make_model(), AnswerSpanLoss(), reader, 32, False)
     threshold = task["null_score_diff_threshold"] if name == "negative" else None
@@ -83,7 +83,7 @@ def test_answers_equal_the_program(exports, name):
     found = ask_all(exports[name], QUESTIONS)
     answered = 0
     for row, example in enumerate(windows.examples):
-        part = slice(example.first_window, example.first_window + len(example.stretches))
+        part = slice(example.first_window, example.first_window + len(example.windows))
         expected = search(example, logits["start_logits"][part], logits["end_logits"][part])
         best = expected.best
         place = (-1, -1) if best.start is None else (best.start, best.end)

@@ -18,13 +18,9 @@ class PretrainingEvaluation(Evaluation):
     models with different vocabularies.
     """
 
-    def __init__(self, strategy, model, objective, *arguments, vocabulary=None, **options):
-        """Args:
-        strategy, model, *arguments, **options: see `Evaluation`.
-        objective: a `TokenLoss`.
-        vocabulary: the `Vocabulary` of the examples, or None.
-        """
-        super().__init__(strategy, model, objective, *arguments, **options)
+    def __init__(self, strategy, model, objective, *arguments, vocabulary=None):
+        """Takes what `Evaluation` does, and the `Vocabulary` of the examples."""
+        super().__init__(strategy, model, objective, *arguments)
         self._objective = objective
         self._lengths = None if vocabulary is None else lengths_of(vocabulary)
 
@@ -40,7 +36,7 @@ class PretrainingEvaluation(Evaluation):
         return super().write(step, results)
 
     def _figures(self, term, counts, results):
-        """Returns the figures of a term, whose label n occurs `counts[n]` times."""
+        """Returns the figures of a term whose label n occurs `counts[n]` times."""
         total = counts.sum()
         figures = {f"{term.name}_majority_accuracy": float(counts.max() / max(total, 1))}
         if term.is_language_model:

@@ -1,12 +1,13 @@
 """Finds a question's answers, with exact characters and probabilities, and writes them."""
 
+import itertools
 import json
 import os
 from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf.tasks.reading_comprehension.data import best_windows
+from nezha_tf.tasks.finetuning.windows import best_windows
 from nezha_tf.util import files
 
 
@@ -29,7 +30,7 @@ class Prediction(NamedTuple):
     """The prediction for a question.
 
     Attributes:
-      best: the chosen `Candidate`.
+      best: the chosen one of the candidates.
       candidates: list of `Candidate`s with different texts, by falling score; their
         probabilities, a softmax over their scores, sum to 1.
       null_score_diff: the score of no answer minus that of the best text; None if every question
@@ -63,29 +64,29 @@ class AnswerSearch:
         """Returns the `Prediction` for a question.
 
         Args:
-          example: `windows.Example`.
+          example: `Example`.
           start_logits, end_logits: lists of float arrays [T], one for each of the example's
             windows, or for the first of them.
         """
         starts, ends = span_logits(example, start_logits, end_logits, self._max_answer_length)
-        candidates = self._texts(example.passage, starts, ends)
+        candidates = self._best_texts(example.passage, starts, ends)
         best, null_score_diff = candidates[0], None
         if self._threshold is not None:
-            null = _null(start_logits, end_logits)
+            # No answer has its score from the window that gives it the lowest one.
+            scores = [
+                (float(s[0]), float(e[0])) for s, e in zip(start_logits, end_logits, strict=True)
+            ]
+            null = Candidate("", None, None, *min(scores, key=sum))
             null_score_diff = null.score - best.score
+            ranked = sorted([*candidates, null], key=lambda c: -c.score)[: self._n_best_size]
+            candidates = [*ranked, *(c for c in (best, null) if c not in ranked)]
             best = null if null_score_diff > self._threshold else best
-            candidates = self._with_null(candidates, null)
         candidates = _with_probabilities(candidates)
         best = next(candidate for candidate in candidates if candidate.text == best.text)
         return Prediction(best, candidates, null_score_diff)
 
-    def _texts(self, passage, starts, ends):
-        """Returns the best candidates with different texts, best first.
-
-        Args:
-          passage: `Passage`.
-          starts, ends: the results of `span_logits`.
-        """
+    def _best_texts(self, passage, starts, ends):
+        """Returns the best candidates with different texts, best first."""
         scores = starts[:, None] + ends
         count = self._n_best_size
         while True:
@@ -101,12 +102,6 @@ class AnswerSearch:
                 return list(candidates.values())[: self._n_best_size]
             count *= 4
 
-    def _with_null(self, candidates, null):
-        """Returns the best of the candidates and `null`, always with `null` and the best text."""
-        ranked = sorted([*candidates, null], key=lambda c: -c.score)
-        kept = ranked[: self._n_best_size]
-        return [*kept, *(c for c in (candidates[0], null) if c not in kept)]
-
 
 def span_logits(example, start_logits, end_logits, max_answer_length):
     """Returns the logits of all spans of a passage.
@@ -120,16 +115,17 @@ def span_logits(example, start_logits, end_logits, max_answer_length):
       and ends[p, n]; ends is -inf if the span goes beyond its window. P is the number of tokens
       in windows with logits.
     """
-    stretches = example.stretches[: len(start_logits)]
-    num_tokens = sum(stretches[-1])
-    first, count = np.array(stretches).T
-    best = best_windows(stretches, num_tokens)
+    windows = example.windows[: len(start_logits)]
+    num_tokens = sum(windows[-1])
+    window_starts, window_lengths = np.array(windows).T
+    best = best_windows(windows, num_tokens)
     # The place of each token of the passage in the concatenated logits of all windows.
     base = np.cumsum([0, *map(len, start_logits[:-1])])
     token = np.arange(num_tokens)
-    place = (base + example.offset - first)[best] + token
+    place = (base + example.offset - window_starts)[best] + token
     length = np.arange(min(max_answer_length, num_tokens))
-    is_inside = (token + 1)[:, None] + length <= (first + count)[best][:, None]
+    window_ends = (window_starts + window_lengths)[best]
+    is_inside = (token + 1)[:, None] + length <= window_ends[:, None]
     # A nan (from an overflow) must not become a candidate; the loss shows the overflow.
     all_starts, all_ends = (
         np.nan_to_num(np.concatenate(logits).astype(np.float64), nan=-1e9)
@@ -152,12 +148,6 @@ def highest(scores, count):
     return places[np.argsort(-scores[places], kind="stable")][:count]
 
 
-def _null(start_logits, end_logits):
-    """Returns no answer, with its score from the window that gives it the lowest score."""
-    scores = [(float(s[0]), float(e[0])) for s, e in zip(start_logits, end_logits, strict=True)]
-    return Candidate("", None, None, *min(scores, key=sum))
-
-
 def _with_probabilities(candidates):
     scores = np.array([candidate.score for candidate in candidates])
     shares = np.exp(scores - scores.max())
@@ -175,39 +165,37 @@ def write_answers(folder, prefix, form, ids, predictions):
       folder: the folder to write to.
       prefix: prefix of the file names.
       form: "jsonl", one question per line, or "tsv", one candidate per line. In "tsv", white
-        space inside a text (tabs, line ends) becomes single spaces; `start` and `end` refer to
-        the original text.
+        space inside a text (tabs, line ends) becomes single spaces.
       ids: list of the questions' ids.
       predictions: list of `Prediction`, one for each id.
 
     Returns:
       The path of the first file.
     """
-    pairs = list(zip(ids, predictions, strict=True))
     path = os.path.join(folder, f"{prefix}predictions.json")
-    texts = {name: prediction.best.text for name, prediction in pairs}
+    texts = {name: p.best.text for name, p in zip(ids, predictions, strict=True)}
     files.write_text(path, json.dumps(texts, ensure_ascii=False, indent=2) + "\n")
-    lines = _json_lines(pairs) if form == "jsonl" else _columns(pairs)
-    files.write_text(os.path.join(folder, f"{prefix}nbest_predictions.{form}"), "".join(lines))
+    if form == "jsonl":
+        lines = [_json_line(*pair) for pair in zip(ids, predictions, strict=True)]
+    else:
+        lines = ["\t".join(COLUMNS), *itertools.chain(*map(_table_lines, ids, predictions))]
+    text = "".join(f"{line}\n" for line in lines)
+    files.write_text(os.path.join(folder, f"{prefix}nbest_predictions.{form}"), text)
     return path
 
 
-def _json_lines(pairs):
-    for name, prediction in pairs:
-        best = prediction.best
-        line = {"id": name, "prediction": best.text, "start": best.start, "end": best.end}
-        line["probability"] = best.probability
-        if prediction.null_score_diff is not None:
-            line["null_score_diff"] = prediction.null_score_diff
-        line["nbest"] = [candidate._asdict() for candidate in prediction.candidates]
-        yield json.dumps(line, ensure_ascii=False) + "\n"
+def _json_line(name, prediction):
+    best = prediction.best
+    line = {"id": name, "prediction": best.text, "start": best.start, "end": best.end}
+    line["probability"] = best.probability
+    if prediction.null_score_diff is not None:
+        line["null_score_diff"] = prediction.null_score_diff
+    line["nbest"] = [candidate._asdict() for candidate in prediction.candidates]
+    return json.dumps(line, ensure_ascii=False)
 
 
-def _columns(pairs):
-    yield "\t".join(COLUMNS) + "\n"
-    for name, prediction in pairs:
-        for rank, candidate in enumerate(prediction.candidates, start=1):
-            values = {"id": name, "rank": rank, **candidate._asdict()}
-            values["text"] = " ".join(candidate.text.split())
-            cells = ("" if values[column] is None else str(values[column]) for column in COLUMNS)
-            yield "\t".join(cells) + "\n"
+def _table_lines(name, prediction):
+    for rank, candidate in enumerate(prediction.candidates, start=1):
+        values = {"id": name, "rank": rank, **candidate._asdict()}
+        values["text"] = " ".join(candidate.text.split())
+        yield "\t".join("" if values[c] is None else str(values[c]) for c in COLUMNS)

@@ -18,21 +18,16 @@ class AnswerSpanLoss:
     """
 
     def __init__(self, label_smoothing=0.0):
-        """Args:
-        label_smoothing: share of the target probability to spread over the window's tokens.
-        """
+        """`label_smoothing` is the share of probability to spread over the window's tokens."""
         self._label_smoothing = label_smoothing
 
     def inputs(self, batch):
-        """Returns the model's inputs."""
         return {name: batch[name] for name in INPUTS}
 
     def loss_weights(self, batch):
-        """Returns {name of the loss: weight of each window, float32 [B]}."""
         return {"span_loss": ops.cast(batch["input_mask"][:, 0], "float32")}
 
     def losses(self, outputs, batch):
-        """Returns {name of the loss: `WeightedMean`}."""
         values = [
             self._cross_entropies(logits, positions, batch["input_mask"])
             for logits, positions in _ends(outputs, batch)
@@ -40,7 +35,7 @@ class AnswerSpanLoss:
         return {"span_loss": weighted(sum(values) / 2, self.loss_weights(batch)["span_loss"])}
 
     def metrics(self, outputs, batch):
-        """Returns {"span_accuracy": share of windows with both ends right, a `WeightedMean`}."""
+        """Returns the share of windows with both ends right."""
         start, end = (
             hits(_masked(logits, batch["input_mask"]), positions)
             for logits, positions in _ends(outputs, batch)
@@ -48,16 +43,13 @@ class AnswerSpanLoss:
         return {"span_accuracy": weighted(start * end, self.loss_weights(batch)["span_loss"])}
 
     def distributions(self, outputs, batch):
-        """Returns {name of the loss: the logits that `RDrop` compares, [B, 2, T]}."""
         logits = [_masked(logits, batch["input_mask"]) for logits, _ in _ends(outputs, batch)]
         return {"span_loss": ops.stack(logits, axis=1)}
 
     def predictions(self, outputs):
-        """Returns a dict of the logits of both ends, float32 [B, T]."""
         return {name: outputs[name] for name in ("start_logits", "end_logits")}
 
     def _cross_entropies(self, logits, positions, input_mask):
-        """Returns the losses of one end, float32 [B]; logits [B, T], positions int [B]."""
         masked = _masked(logits, input_mask)
         losses = cross_entropies(masked, positions)
         if not self._label_smoothing:
@@ -69,7 +61,6 @@ class AnswerSpanLoss:
 
 
 def _ends(outputs, batch):
-    """Returns (logits, positions) of the start and of the end."""
     return [(outputs[f"{end}_logits"], batch[f"{end}_positions"]) for end in ("start", "end")]
 
 

@@ -21,10 +21,9 @@ _ARTICLE = re.compile(r"\b(a|an|the)\b")
 
 def require_libraries(metric):
     """Raises a `UserError` if a metric's library of the extra [eval] is not installed."""
-    if metric != "cmrc":
-        return
     try:
-        import nltk  # noqa: F401
+        if metric == "cmrc":
+            import nltk  # noqa: F401
     except ImportError as error:
         raise UserError(
             f"--metric=cmrc needs nltk for Latin words ({error}): pip install -e '.[eval]' in "
@@ -51,17 +50,16 @@ def measure(predictions, references, metric):
     """
     require_libraries(metric)
     scorer = _cmrc if metric == "cmrc" else _squad
-    pairs = list(zip(predictions, references, strict=True))
-    scores = [scorer(prediction, texts) for prediction, texts in pairs]
+    scores = [scorer(*pair) for pair in zip(predictions, references, strict=True)]
     f1, em = _means(scores)
-    found = {"f1": f1, "em": em, "average": (f1 + em) / 2}
-    answerable = [score for score, (_, texts) in zip(scores, pairs, strict=True) if texts]
-    impossible = [score for score, (_, texts) in zip(scores, pairs, strict=True) if not texts]
+    results = {"f1": f1, "em": em, "average": (f1 + em) / 2}
+    answerable = [score for score, texts in zip(scores, references, strict=True) if texts]
+    impossible = [score for score, texts in zip(scores, references, strict=True) if not texts]
     if impossible:
-        found["no_answer_accuracy"] = _means(impossible)[1]
-        if answerable:
-            found["has_answer_f1"], found["has_answer_em"] = _means(answerable)
-    return found
+        results["no_answer_accuracy"] = _means(impossible)[1]
+    if impossible and answerable:
+        results["has_answer_f1"], results["has_answer_em"] = _means(answerable)
+    return results
 
 
 def _means(scores):

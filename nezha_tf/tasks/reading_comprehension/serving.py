@@ -51,12 +51,14 @@ class Spans(NamedTuple):
       ends: float64 [M], the logits of all windows' tokens as ends.
       place: int64 [N], the index in `ends` of each token.
       left: int64 [N], the number of tokens from each token to the end of its window.
+      null: float64 [B], the score of no answer in each passage.
     """
 
     starts: tf.Tensor
     ends: tf.Tensor
     place: tf.Tensor
     left: tf.Tensor
+    null: tf.Tensor
 
 
 class ReadingComprehensionServing(Serving):
@@ -66,17 +68,14 @@ class ReadingComprehensionServing(Serving):
     example = 'question=tf.constant(["谁去了长安？"]), passage=tf.constant(["李白去了长安。"])'
 
     def __init__(self, folder, model):
-        """Args:
-        folder: `ModelFolder` of a reading comprehension run.
-        model: as returned by `folder.make_model`.
-        """
-        task = folder.task
+        """Takes the `ModelFolder` of a run, and the model that `folder.make_model` returned."""
         super().__init__(model, folder.tokenizer)
+        task = folder.task
         self._length = task["max_seq_length"]
         self._max_query_length = task["max_query_length"]
         self._stride = task["doc_stride"]
-        self._n_best_size = task["n_best_size"]
         self._max_answer_length = task["max_answer_length"]
+        self._n_best_size = task["n_best_size"]
         has_impossible = task["version_2_with_negative"]
         self._threshold = task["null_score_diff_threshold"] if has_impossible else None
         self._gives_all = False
@@ -103,7 +102,7 @@ class ReadingComprehensionServing(Serving):
         def of_texts(question, passage):
             query = heads(self._reader.ids(question), self._max_query_length)
             tokens = with_marks(self._reader.tokens(passage))
-            return self._answers(tokens, *self._read(query, tokens))
+            return self._answers(tokens, self._read(query, tokens))
 
         specs = [text_spec("question"), text_spec("passage")]
         return as_graphs({"serving_default": (of_texts, specs), "from_ids": of_ids(self._logits)})
@@ -113,12 +112,7 @@ class ReadingComprehensionServing(Serving):
         return {name: outputs[name] for name in LOGITS}
 
     def _read(self, query, tokens):
-        """Returns (`Spans`, score of no answer float64 [B]).
-
-        Args:
-          query: int32 RaggedTensor [B, (n)], the ids of the questions.
-          tokens: `Tokens` of the passages.
-        """
+        """Returns the `Spans` of passages (`Tokens`) for questions, ids RaggedTensor [B, (n)]."""
         room = self._length - SPECIAL_TOKENS - query.row_lengths()
         windows = windows_on(tokens.ids.row_lengths(), room, self._stride, is_last_full=False)
         query = tf.gather(query, windows.rows)
@@ -134,9 +128,9 @@ class ReadingComprehensionServing(Serving):
         place = window * tf.shape(starts, tf.int64)[1] + offset + within
         starts, ends = (_candidates(tf.reshape(logits, [-1])) for logits in (starts, ends))
         left = tf.gather(windows.lengths, window) - within
-        return Spans(tf.gather(starts, place), ends, place, left), null
+        return Spans(tf.gather(starts, place), ends, place, left, null)
 
-    def _answers(self, tokens, spans, null):
+    def _answers(self, tokens, spans):
         """Returns the signature's outputs."""
         splits = tokens.ids.row_splits
 
@@ -147,46 +141,38 @@ class ReadingComprehensionServing(Serving):
             is_inside = length < left[:, None]
             ends = tf.gather(spans.ends, tf.where(is_inside, place[:, None] + length, 0))
             scores = tf.where(is_inside, starts[:, None] + ends, IMPOSSIBLE)
-            return self._ranked(tokens, row, scores, null[row])
+            return self._ranked(tokens, row, scores, spans.null[row])
 
         rows, most = tf.range(tokens.ids.nrows()), self._n_best_size + 1
-        shapes = Ranked([most, 2], [most], [most], [])
-        specs = [tf.TensorSpec(shape, tf.float64) for shape in shapes[1:]]
-        ranked = tf.map_fn(
-            search, rows, fn_output_signature=Ranked(tf.TensorSpec(shapes.spans, tf.int64), *specs)
-        )
+        specs = (tf.TensorSpec(shape, tf.float64) for shape in ([most], [most], []))
+        signature = Ranked(tf.TensorSpec([most, 2], tf.int64), *specs)
+        ranked = tf.map_fn(search, rows, fn_output_signature=signature)
         count = most if self._gives_all else 1
-        spans = ranked.spans[:, :count]
-        is_answer, base = spans >= 0, splits[:-1, None]
+        chosen = ranked.spans[:, :count]
+        is_answer, base = chosen >= 0, splits[:-1, None]
         behind = [tf.size(tokens.starts.values)]  # the index of the -1 that stands for no answer
         start, end = (
             tf.gather(
                 tf.concat([values.values, [-1]], axis=0),
-                tf.where(is_answer[..., side], base + spans[..., side], behind),
+                tf.where(is_answer[..., side], base + chosen[..., side], behind),
             )
             for side, values in enumerate((tokens.starts, tokens.ends))
         )
         places = (tf.repeat(rows, count), tf.reshape(start, [-1]), tf.reshape(end, [-1]))
         answer = tf.reshape(text_of(tokens.characters, *places), tf.shape(start))
-        scores, probabilities = (
-            tf.cast(values, tf.float32) for values in (ranked.scores, ranked.probabilities)
-        )
+        probabilities = tf.cast(ranked.probabilities, tf.float32)
         outputs = {
             "answer": answer[:, 0],
             "start": start[:, 0],
             "end": end[:, 0],
-            "score": scores[:, 0],
+            "score": tf.cast(ranked.scores[:, 0], tf.float32),
             "probability": probabilities[:, 0],
         }
         if self._threshold is not None:
             outputs["null_score_diff"] = tf.cast(ranked.null_score_diff, tf.float32)
         if self._gives_all:
-            outputs |= {
-                "answers": answer,
-                "starts": start,
-                "ends": end,
-                "probabilities": probabilities,
-            }
+            outputs |= {"answers": answer, "starts": start, "ends": end}
+            outputs["probabilities"] = probabilities
         return outputs
 
     def _ranked(self, tokens, row, scores, null):
@@ -224,13 +210,7 @@ class ReadingComprehensionServing(Serving):
         return Ranked(spans, scores, probabilities, null_score_diff)
 
     def _distinct(self, tokens, row, scores):
-        """Returns the best spans with different texts, best first, at most --n_best_size.
-
-        The arguments are those of `_ranked`.
-
-        Returns:
-          (first and last token, int64 [n, 2]; scores, float64 [n]).
-        """
+        """Returns the best spans with different texts, int64 [n, 2], and their scores [n]."""
         width = tf.shape(scores, tf.int64)[1]
         flat = tf.reshape(scores, [-1])
         base = tf.gather(tokens.ids.row_splits, row)

@@ -1,7 +1,5 @@
 """The task of `run_mrc.py`: reading comprehension."""
 
-import functools
-
 from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.data.lines import BadRows
 from nezha_tf.data.squad import read_questions
@@ -9,7 +7,7 @@ from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.reading_comprehension import metrics
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch, write_answers
-from nezha_tf.tasks.reading_comprehension.data import Windowing
+from nezha_tf.tasks.reading_comprehension.data import WindowedQuestions
 from nezha_tf.tasks.reading_comprehension.loss import AnswerSpanLoss
 from nezha_tf.util import console
 
@@ -36,14 +34,15 @@ class ReadingComprehension(FineTuning):
     def read(self, part):
         """Returns the `WindowedQuestions` of a part."""
         self.require_segments("questions")
-        names = self.paths_of(part)
-        bad_rows = BadRows(self.settings.skip_bad_rows)
+        settings, names = self.settings, self.paths_of(part)
+        bad_rows = BadRows(settings.skip_bad_rows)
         is_prediction = part == "predict"
-        with_impossible = is_prediction or self.settings.version_2_with_negative
+        with_impossible = is_prediction or settings.version_2_with_negative
         questions = read_questions(names, with_impossible, not is_prediction, bad_rows)
-        windows = self._windowing(questions, bad_rows)
-        self.notes.append(f"{', '.join(names)}: {windows.description()}{bad_rows.note()}")
-        return windows
+        lengths = (settings.max_seq_length, settings.max_query_length, settings.doc_stride)
+        examples = WindowedQuestions(questions, self.tokenizer, *lengths, bad_rows)
+        self.notes.append(f"{', '.join(names)}: {examples.description()}{bad_rows.note()}")
+        return examples
 
     def task_file_settings(self):
         name = "reading_comprehension"
@@ -65,10 +64,8 @@ class ReadingComprehension(FineTuning):
         return self._measured(*self._answers("eval", outputs))
 
     def report(self, outputs):
-        examples, predictions = self._answers("eval", outputs)
-        return [
-            f"answers to the held-out questions in {self._write('eval_', examples, predictions)}"
-        ]
+        path = self._write("eval_", *self._answers("eval", outputs))
+        return [f"answers to the held-out questions in {path}"]
 
     def write_predictions(self, outputs):
         examples, predictions = self._answers("predict", outputs)
@@ -77,11 +74,6 @@ class ReadingComprehension(FineTuning):
             return {}
         return self._measured(examples, predictions)
 
-    @functools.cached_property
-    def _windowing(self):
-        names = ("max_seq_length", "max_query_length", "doc_stride")
-        return Windowing(self.tokenizer, *(getattr(self.settings, name) for name in names))
-
     def _answers(self, part, outputs):
         """Returns (list of `Example`, list of `Prediction`) of the questions with outputs."""
         starts, ends = outputs["start_logits"], outputs["end_logits"]
@@ -89,7 +81,7 @@ class ReadingComprehension(FineTuning):
         predictions = []
         for example in console.progress(examples, desc="searching answers", unit="question"):
             first = example.first_window
-            part_of = slice(first, first + len(example.stretches))
+            part_of = slice(first, first + len(example.windows))
             predictions.append(self._search(example, starts[part_of], ends[part_of]))
         return examples, predictions
 

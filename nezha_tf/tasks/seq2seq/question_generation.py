@@ -27,25 +27,17 @@ class QuestionGenerationSettings:
 def make_question_generation_data(settings):
     """Writes lines {"src", "tgt"}: the answer with the sentences around it, and the question.
 
-    Args:
-      settings: `QuestionGenerationSettings`.
-
-    Returns:
-      The line to print: the number of questions and the output file.
-
-    Raises:
-      UserError: a flag is missing, or the input is bad; no incomplete file is left.
+    Returns the line to print. Raises a `UserError` if a flag is missing, or the input is bad; no
+    incomplete file is left.
     """
     input_file = require_flag(settings.input_file, "input_file")
     output_file = require_flag(settings.output_file, "output_file")
     files.require_other(output_file, "output_file", [input_file])
-    questions = read_questions([input_file])
     lines = []
-    for question in questions:
+    for question in read_questions([input_file]):
         answer = question.answers[0]
-        context = sentences_around(
-            question.context, answer.start, len(answer.text), settings.context_chars
-        )
+        span = answer.start, len(answer.text)
+        context = sentences_around(question.context, *span, settings.context_chars)
         # The answer comes first, because the end of a long source is cut off.
         pair = {"src": f"答案：{answer.text} 原文：{context}", "tgt": question.text}
         lines.append(json.dumps(pair, ensure_ascii=False) + "\n")
@@ -82,7 +74,6 @@ def sentences_around(context, start, length, most):
             return context[begin:end].strip()
         if min(sides)[1] < 0:
             first -= 1
-            begin = spans[first][0]
         else:
             last += 1
-            end = spans[last][1]
+        begin, end = spans[first][0], spans[last][1]

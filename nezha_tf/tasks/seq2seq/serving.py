@@ -7,7 +7,7 @@ import functools
 import tensorflow as tf
 
 from nezha_tf.generation.generator import Generator
-from nezha_tf.generation.writing_format import format_of
+from nezha_tf.generation.writing_format import format_of, pretrained_format
 from nezha_tf.modeling import positions
 from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, ids_specs, padded, text_spec
@@ -32,16 +32,14 @@ class WritingServing(Serving):
 
     meanings = MEANINGS
     example = 'text=tf.constant(["今天很冷。"])'
-    # The name of the output with the texts.
-    written = "texts"
-    # How many texts the page shows; None: all that the search finds.
-    num_on_page = None
 
-    def __init__(self, model, tokenizer, form):
+    def __init__(self, model, tokenizer, form, written="texts", num_on_page=None):
         """Args:
           model: a `NezhaForMaskedLM`.
           tokenizer: its `FullTokenizer`.
           form: its `WritingFormat`.
+          written: the name of the output with the texts.
+          num_on_page: how many texts the page shows; None: all that the search finds.
 
         Raises:
           UserError: the model does not have the segments, or is too short for source and target.
@@ -49,6 +47,7 @@ class WritingServing(Serving):
         super().__init__(model, tokenizer)
         form.check(model.config)
         self._side, _, self._options = form
+        self._written, self._num_on_page = written, num_on_page
         self._make_generator = functools.partial(
             Generator, model, tokenizer.vocabulary, form.target_format
         )
@@ -96,7 +95,7 @@ class WritingServing(Serving):
         return as_graphs(functions)
 
     def for_page(self):
-        count = self.num_on_page or self._options.num_hypotheses
+        count = self._num_on_page or self._options.num_hypotheses
         other = copy.copy(self)
         other._options = dataclasses.replace(self._options, num_return_sequences=count)
         other._generator = self._make_generator(other._options)
@@ -133,21 +132,25 @@ class WritingServing(Serving):
             tf.reshape(generated.ids, (-1, generated.ids.shape[-1]))
         )
         texts = tf.ensure_shape(tf.reshape(texts, shape), generated.lengths.shape)
-        return {self.written: texts, "scores": generated.scores, "log_probs": generated.log_probs}
+        return {self._written: texts, "scores": generated.scores, "log_probs": generated.log_probs}
 
 
-class Seq2SeqServing(WritingServing):
-    """Writes the targets of a sequence-to-sequence task."""
+def finetuned_writing(folder, model):
+    """Returns the `WritingServing` of a sequence-to-sequence run, given as a `ModelFolder`."""
+    return WritingServing(model, folder.tokenizer, format_of(folder.task, folder.tokenizer))
 
-    def __init__(self, folder, model):
-        """Args:
-          folder: `ModelFolder` of a sequence-to-sequence task.
-          model: as returned by `folder.make_model`.
 
-        Raises:
-          UserError: see `WritingServing`.
-        """
-        super().__init__(model, folder.tokenizer, format_of(folder.task, folder.tokenizer))
+def pretrained_writing(folder, model, mode):
+    """Returns the `WritingServing` of a pretraining run, given as a `ModelFolder`.
+
+    Without fine-tuning it writes targets ("seq2seq") or continuations ("left_to_right").
+
+    Raises:
+      UserError: no objective of the run trains for this mode.
+    """
+    written = "continuations" if mode == "left_to_right" else "texts"
+    form = pretrained_format(folder, mode)
+    return WritingServing(model, folder.tokenizer, form, written, num_on_page=3)
 
 
 def _padded_left(values, input_mask):

@@ -16,9 +16,8 @@ from nezha_tf.generation.writing_format import format_of, source_side
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.policies import check_share
 from nezha_tf.tasks.seq2seq import metrics
-from nezha_tf.tasks.seq2seq.features import TrainingFeatures
+from nezha_tf.tasks.seq2seq.features import MaskedTarget, ShiftedTarget, TrainingFeatures
 from nezha_tf.tasks.seq2seq.loss import Seq2SeqLoss
-from nezha_tf.tasks.seq2seq.targets import MaskedTarget, ShiftedTarget
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
 from nezha_tf.training.evaluation import Evaluation
@@ -158,9 +157,7 @@ class Seq2SeqEvaluation(Evaluation):
         rows, pairs: the rows and packed pairs to write for.
         """
         super().__init__(*arguments)
-        self._writer = writer
-        self._rows = rows
-        self._pairs = pairs
+        self._writer, self._rows, self._pairs = writer, rows, pairs
 
     def __call__(self, moving_average=None):
         results = super().__call__(moving_average)

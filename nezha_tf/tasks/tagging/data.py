@@ -10,7 +10,10 @@ import numpy as np
 
 from nezha_tf.data.compression import unpacked_name
 from nezha_tf.data.entity_tags import Entity, tags_of
+from nezha_tf.tasks.finetuning.windows import best_windows, windows_of
 from nezha_tf.util import files, storage
+
+SPECIAL_TOKENS = 2  # [CLS] and [SEP]
 
 
 class Unit(NamedTuple):
@@ -42,10 +45,7 @@ def to_units(entities, units):
     An entity gets every unit with one of its characters, so an entity that begins or ends inside a
     unit grows. A unit with characters of two entities goes to the first one. An entity has no unit
     if the tokenizer drops all its characters, or the entity before it has got all its units.
-
-    Args:
-      entities: list of `Entity` by characters, in order and without overlap.
-      units: list of `Unit`.
+    `entities` are in order and without overlap.
     """
     starts, ends = [unit.start for unit in units], [unit.end for unit in units]
     found, free = [], 0
@@ -60,32 +60,6 @@ def to_units(entities, units):
 def to_characters(entity, units):
     """Returns an entity by the characters of its units."""
     return entity._replace(start=units[entity.start].start, end=units[entity.end - 1].end)
-
-
-def window_starts(length, size, stride):
-    """Returns the starts of the windows that cover a sequence; the last window is full.
-
-    Args:
-      length: length of the sequence.
-      size: length of a window.
-      stride: distance between the starts of two windows, at most `size`.
-    """
-    return [*range(0, length - size, stride), max(0, length - size)]
-
-
-def best_windows(length, size, starts):
-    """Returns, for each place, the window whose nearer end is farthest away, int64 [length].
-
-    Args:
-      length, size: see `window_starts`.
-      starts: the result of `window_starts`.
-    """
-    places, starts = np.arange(length), np.array(starts)[:, None]
-    ends = np.minimum(starts + size, length)
-    return np.argmax(np.minimum(places - starts, ends - 1 - places), axis=0)
-
-
-SPECIAL_TOKENS = 2  # [CLS] and [SEP]
 
 
 class FoundEntity(NamedTuple):
@@ -103,15 +77,6 @@ class FoundEntity(NamedTuple):
     def entity(self):
         """The `Entity` without the probability."""
         return Entity(self.start, self.end, self.label)
-
-
-class _Layout(NamedTuple):
-    """The window of each unit of a sentence, and its place in the window: int64 [units] each."""
-
-    units: list[Unit]
-    windows: np.ndarray
-    places: np.ndarray
-    num_windows: int
 
 
 class WindowedSentences:
@@ -134,15 +99,14 @@ class WindowedSentences:
         max_seq_length: most tokens of a window, special ones included.
         stride: number of tokens between the starts of two windows.
         """
-        self.sentences = sentences
-        self._tokenizer = tokenizer
-        self._tag_set = tag_set
-        self._size = max_seq_length - SPECIAL_TOKENS
-        self._stride = stride
+        self.sentences, self._tag_set = sentences, tag_set
         self.num_cut, self.moved, self.lost = 0, [], []
         names = ("input_ids", "segment_ids", "label_ids", "label_mask")
         self.arrays = {name: [] for name in names}
-        self._layouts = [self._add(sentence) for sentence in sentences]
+        # Of each sentence its units, for each of them (window, place there), and the next window.
+        self._layouts = []
+        for sentence in sentences:
+            self._add(sentence, tokenizer, max_seq_length - SPECIAL_TOKENS, stride)
 
     def entities(self, outputs):
         """Returns the entities that the model found, a list of `FoundEntity` for each sentence.
@@ -153,56 +117,57 @@ class WindowedSentences:
           outputs: dict of `tag_ids` and `probabilities`, each a list with an array [T] for each
             window, or for the first windows; sentences without all their windows are left out.
         """
-        tag_ids, probabilities = outputs["tag_ids"], outputs["probabilities"]
-        found, end = [], 0
-        for layout in self._layouts:
-            first, end = end, end + layout.num_windows
-            if end > len(tag_ids):
+        found = []
+        for units, places, next_window in self._layouts:
+            if next_window > len(outputs["tag_ids"]):
                 break
-            where = list(zip(layout.windows + first, layout.places, strict=True))
-            entities = self._tag_set.entities_of([tag_ids[w][p] for w, p in where])
-            least = [
-                float(min(probabilities[w][p] for w, p in where[entity.start : entity.end]))
-                for entity in entities
-            ]
-            places = [to_characters(entity, layout.units) for entity in entities]
-            found.append([FoundEntity(*e, p) for e, p in zip(places, least, strict=True)])
+            tag_ids, probabilities = (
+                [outputs[name][window][place] for window, place in places]
+                for name in ("tag_ids", "probabilities")
+            )
+            entities = self._tag_set.entities_of(tag_ids)
+            least = [float(min(probabilities[e.start : e.end])) for e in entities]
+            found.append(
+                [
+                    FoundEntity(*to_characters(e, units), p)
+                    for e, p in zip(entities, least, strict=True)
+                ]
+            )
         return found
 
-    def _add(self, sentence):
-        """Makes the windows of a sentence; returns the places of its units."""
-        tokens = self._tokenizer.tokenize_with_offsets(sentence.text)
+    def _add(self, sentence, tokenizer, size, stride):
+        tokens, vocabulary = tokenizer.tokenize_with_offsets(sentence.text), tokenizer.vocabulary
         units = units_of(tokens)
-        unit_places = np.array([unit.token for unit in units], np.int64)
-        label_mask = np.zeros(len(tokens), np.int32)
-        label_mask[unit_places] = 1
+        is_unit = np.zeros(len(tokens), np.int32)
+        is_unit[[unit.token for unit in units]] = 1
         label_ids = np.zeros(len(tokens), np.int32)
-        label_ids[unit_places] = self._label_ids(sentence, units)
-        ids = self._tokenizer.convert_tokens_to_ids([token.text for token in tokens])
-        starts = window_starts(len(tokens), self._size, self._stride)
-        for start in starts:
-            part = slice(start, start + self._size)
-            self._add_window(ids[part], label_ids[part], label_mask[part])
-        self.num_cut += len(starts) > 1
-        windows = best_windows(len(tokens), self._size, starts)[unit_places]
-        places = unit_places - np.array(starts)[windows] + 1  # [CLS] comes first.
-        return _Layout(units, windows, places, len(starts))
-
-    def _add_window(self, ids, label_ids, label_mask):
-        vocabulary = self._tokenizer.vocabulary
-        ids = np.array([vocabulary.cls_id, *ids, vocabulary.sep_id], np.int32)
-        self.arrays["input_ids"].append(ids)
-        self.arrays["segment_ids"].append(np.zeros_like(ids))
-        self.arrays["label_ids"].append(np.pad(label_ids, 1))
-        self.arrays["label_mask"].append(np.pad(label_mask, 1))
+        label_ids[is_unit > 0] = self._label_ids(sentence, units)
+        ids = tokenizer.convert_tokens_to_ids([token.text for token in tokens])
+        windows = windows_of(len(tokens), size, stride, is_last_full=True)
+        first_window = len(self.arrays["input_ids"])
+        for window in windows:
+            part = slice(window.start, window.start + window.length)
+            shown = np.array([vocabulary.cls_id, *ids[part], vocabulary.sep_id], np.int32)
+            self.arrays["input_ids"].append(shown)
+            self.arrays["segment_ids"].append(np.zeros_like(shown))
+            self.arrays["label_ids"].append(np.pad(label_ids[part], 1))
+            self.arrays["label_mask"].append(np.pad(is_unit[part], 1))
+        self.num_cut += len(windows) > 1
+        best = best_windows(windows, len(tokens))
+        # [CLS] comes first in a window.
+        places = [
+            (first_window + best[unit.token], unit.token - windows[best[unit.token]].start + 1)
+            for unit in units
+        ]
+        self._layouts.append((units, places, len(self.arrays["input_ids"])))
 
     def _label_ids(self, sentence, units):
         entities = sentence.entities or []
         on_units = to_units(entities, units)
-        for entity, stretch in zip(entities, on_units, strict=True):
-            if stretch is None:
+        for entity, by_units in zip(entities, on_units, strict=True):
+            if by_units is None:
                 self.lost.append((sentence, entity))
-            elif to_characters(stretch, units) != entity:
+            elif to_characters(by_units, units) != entity:
                 self.moved.append((sentence, entity))
         return self._tag_set.ids_of(filter(None, on_units), len(units))
 
@@ -227,6 +192,25 @@ def write_predictions(path, lines, characters, found, scheme):
     files.write_text(path, text)
 
 
+def _json_line(line, text, entities):
+    values = {"line": line, "text": text, "entities": []}
+    for entity in entities:
+        words, probability = text[entity.start : entity.end], round(entity.probability, 6)
+        entry = {**entity._asdict(), "text": words, "probability": probability}
+        values["entities"].append(entry)
+    return json.dumps(values, ensure_ascii=False) + "\n"
+
+
+def _tag_lines(characters, entities, scheme):
+    ends = [0, *itertools.accumulate(map(len, characters))]
+    units = [Unit(n, *places) for n, places in enumerate(itertools.pairwise(ends))]
+    on_units = filter(None, to_units([entity.entity for entity in entities], units))
+    tags = tags_of(on_units, len(units), scheme)
+    rows = zip(characters, tags, strict=True)
+    shown = {"\n": " ", "\r": " "}
+    return "".join(f"{shown.get(c, c)}\t{tag}\n" for c, tag in rows) + "\n"
+
+
 def write_exports(folder, entity_files, found):
     """Writes each export of an annotation program again, with the entities that were found.
 
@@ -241,50 +225,12 @@ def write_exports(folder, entity_files, found):
         if file.export:
             storage.makedirs(folder)
             name = _free_name(os.path.basename(unpacked_name(path)), taken)
+            taken.add(name)
             files.write_text(os.path.join(folder, name), file.export(entities))
 
 
 def _free_name(name, taken):
-    """Takes a name that is not taken yet; files of several folders may have the same."""
+    """Returns a name that is not taken yet; files of several folders may have the same."""
     stem, ending = os.path.splitext(name)
     names = itertools.chain([name], (f"{stem}_{n}{ending}" for n in itertools.count(2)))
-    free = next(name for name in names if name not in taken)
-    taken.add(free)
-    return free
-
-
-def _json_line(line, text, entities):
-    entities = [
-        {
-            **entity._asdict(),
-            "text": text[entity.start : entity.end],
-            "probability": round(entity.probability, 6),
-        }
-        for entity in entities
-    ]
-    values = {"line": line, "text": text, "entities": entities}
-    return json.dumps(values, ensure_ascii=False) + "\n"
-
-
-def _tag_lines(characters, entities, scheme):
-    ends = [0, *itertools.accumulate(map(len, characters))]
-    units = [Unit(n, *places) for n, places in enumerate(itertools.pairwise(ends))]
-    found = filter(None, to_units([entity.entity for entity in entities], units))
-    tags = tags_of(found, len(units), scheme)
-    rows = (f"{_shown(char)}\t{tag}\n" for char, tag in zip(characters, tags, strict=True))
-    return "".join(rows) + "\n"
-
-
-def _shown(character):
-    return " " if character in ("\n", "\r") else character
-
-
-def table_rows(scores, names):
-    """Returns the table of an evaluation as lists of str; the first one has the names.
-
-    Args:
-      scores: dict of label to `metrics.Scores`.
-      names: names of the columns after the label.
-    """
-    rows = [[label, *(f"{v:.4f}" for v in s[:-1]), str(s.support)] for label, s in scores.items()]
-    return [["label", *names], *rows]
+    return next(name for name in names if name not in taken)

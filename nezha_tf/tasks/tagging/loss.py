@@ -10,37 +10,30 @@ class TaggingLoss:
     """Cross-entropy of each token's tag.
 
     Batches have `input_ids`, `input_mask`, `segment_ids`, `label_ids` (the tags) and `label_mask`,
-    int [B, T]. `label_mask` is 0 for tokens without a tag of their own.
+    int [B, T]. `label_mask` is 0 for tokens without a tag of their own; `label_smoothing` is
+    that of `cross_entropies`.
     """
 
     def __init__(self, label_smoothing=0.0):
-        """Args:
-        label_smoothing: smoothing of the labels in `losses`; see `cross_entropies`.
-        """
         self._label_smoothing = label_smoothing
 
     def inputs(self, batch):
-        """Returns the model's inputs."""
         return {n: batch[n] for n in ("input_ids", "input_mask", "segment_ids", "label_mask")}
 
     def loss_weights(self, batch):
-        """Returns {name of the loss: weight of each token, float32 [B, T]}."""
         return {"tagging_loss": ops.cast(batch["label_mask"], "float32")}
 
     def losses(self, outputs, batch):
-        """Returns {name of the loss: `WeightedMean`}."""
         losses = cross_entropies(
             outputs["logits"], batch["label_ids"], label_smoothing=self._label_smoothing
         )
         return {"tagging_loss": weighted(losses, self.loss_weights(batch)["tagging_loss"])}
 
     def metrics(self, outputs, batch):
-        """Returns {"tagging_accuracy": share of tokens with the right tag, a `WeightedMean`}."""
         right = hits(outputs["logits"], batch["label_ids"])
         return {"tagging_accuracy": weighted(right, self.loss_weights(batch)["tagging_loss"])}
 
     def distributions(self, outputs, batch):
-        """Returns {name of the loss: the logits that `RDrop` compares, [B, T, L]}."""
         return {"tagging_loss": outputs["logits"]}
 
     def predictions(self, outputs):

@@ -55,9 +55,8 @@ def measure(sentences, found):
         right, tags, scheme=schemes.IOB2, output_dict=True, zero_division=0
     )
     micro = table.pop("micro avg")
-    for name in ("macro avg", "weighted avg"):
-        table.pop(name)
-    return {label: _scores(row) for label, row in [*sorted(table.items()), (ALL, micro)]}
+    labels = sorted(table.keys() - {"macro avg", "weighted avg"})
+    return {**{label: _scores(table[label]) for label in labels}, ALL: _scores(micro)}
 
 
 def _scores(row):

@@ -46,10 +46,7 @@ class TaggingServing(Serving):
     example = 'text=tf.constant(["李白在长安。"])'
 
     def __init__(self, folder, model):
-        """Args:
-        folder: `ModelFolder` of a tagging task.
-        model: as returned by `folder.make_model`.
-        """
+        """Takes the `ModelFolder` of a run, and the model that `folder.make_model` returned."""
         task = folder.task
         super().__init__(model, folder.tokenizer)
         self._objective = CrfTaggingLoss() if task["crf"] else TaggingLoss()
@@ -87,12 +84,8 @@ class TaggingServing(Serving):
                 "probability": tf.where(is_text, found["probabilities"], 0.0),
             }
 
-        return as_graphs(
-            {
-                "serving_default": (of_texts, [text_spec("text")]),
-                "from_ids": of_ids(of_tokens),
-            }
-        )
+        of_texts = (of_texts, [text_spec("text")])
+        return as_graphs({"serving_default": of_texts, "from_ids": of_ids(of_tokens)})
 
     def _predict(self, inputs):
         return self._objective.predictions(self._model(inputs))
@@ -174,17 +167,11 @@ def _edges(prefixes, labels, rows):
 
     The rules are those of `entity_tags.entities_of`; `rows` are the indices of the units' texts.
     """
-    is_new = rows[1:] != rows[:-1]
-    goes_on = (
-        ~is_new
-        & (prefixes[:-1] != OUTSIDE)
-        & (prefixes[1:] != "B")
-        & (prefixes[1:] != "S")
-        & (prefixes[:-1] != "E")
-        & (prefixes[:-1] != "S")
-        & (prefixes[1:] != OUTSIDE)
-        & (labels[1:] == labels[:-1])
-    )
+    before, after = prefixes[:-1], prefixes[1:]
+    ends_before = (before == OUTSIDE) | (before == "E") | (before == "S")
+    is_start = (after == OUTSIDE) | (after == "B") | (after == "S")
+    is_same = (rows[1:] == rows[:-1]) & (labels[1:] == labels[:-1])
+    goes_on = is_same & ~ends_before & ~is_start
     inside, edge = prefixes != OUTSIDE, tf.fill([tf.minimum(tf.size(rows), 1)], False)
     begins = inside & ~tf.concat([edge, goes_on], axis=0)
     ends = inside & ~tf.concat([goes_on, edge], axis=0)

@@ -12,7 +12,6 @@ from nezha_tf.tasks.tagging import metrics
 from nezha_tf.tasks.tagging.data import (
     SPECIAL_TOKENS,
     WindowedSentences,
-    table_rows,
     write_exports,
     write_predictions,
 )
@@ -39,23 +38,25 @@ class NamedEntities(FineTuning):
 
     def read(self, part):
         """Returns the `WindowedSentences` of a part."""
-        is_labelled = part != "predict"
-        self._bad_rows = BadRows(self.settings.skip_bad_rows)
+        bad_rows = BadRows(self.settings.skip_bad_rows)
+        patterns = getattr(self.settings, f"{part}_file")
+        names = _input_files(patterns, f"{part}_file")
+        if self._tag_set is None and part != "train":
+            self._tag_set = self._tags_of_folder()
+        # The labels of training are those of its files.
+        labels = None if part == "train" else self._tag_set.labels
+        entity_files = {
+            name: read_entity_file(name, part != "predict", labels, bad_rows) for name in names
+        }
+        sentences = [sentence for file in entity_files.values() for sentence in file.sentences]
         if part == "train":
-            found = self._read_files(part, is_labelled, None)
-            self._tag_set = self._tags_of_training(found)
-        else:
-            if self._tag_set is None:
-                self._tag_set = self._tags_of_folder()
-            found = self._read_files(part, is_labelled, self._tag_set.labels)
-        self._files[part] = found
-        sentences = [sentence for file in found.values() for sentence in file.sentences]
-        names = getattr(self.settings, f"{part}_file")
+            self._tag_set = self._tags_of_training(entity_files, bad_rows)
         if not sentences:
-            raise UserError(f"--{part}_file={names} has no valid sentence{self._bad_rows.note()}")
+            raise UserError(f"--{part}_file={patterns} has no valid sentence{bad_rows.note()}")
+        self._files[part] = entity_files
         length = self.settings.max_seq_length
         examples = WindowedSentences(sentences, self.tokenizer, self._tag_set, length, self._stride)
-        self.notes += _notes(names, found.values(), examples, self._bad_rows)
+        self.notes += _notes(patterns, entity_files.values(), examples, bad_rows)
         return examples
 
     def task_file_settings(self):
@@ -76,12 +77,17 @@ class NamedEntities(FineTuning):
     def make_objective(self, label_smoothing):
         return CrfTaggingLoss() if self.settings.crf else TaggingLoss(label_smoothing)
 
-    def measure(self, outputs):
-        scores = self._scores("eval", outputs)[metrics.ALL]
+    def measure(self, outputs, part="eval"):
+        scores = self._scores(part, outputs)[metrics.ALL]
         return {name: getattr(scores, name) for name in metrics.NAMES}
 
     def report(self, outputs):
-        rows = table_rows(self._scores("eval", outputs), metrics.Scores._fields)
+        scores = self._scores("eval", outputs)
+        rows = [
+            [label, *(f"{value:.4f}" for value in row[:-1]), str(row.support)]
+            for label, row in scores.items()
+        ]
+        rows.insert(0, ["label", *metrics.Scores._fields])
         text = "".join("\t".join(row) + "\n" for row in rows)
         files.write_text(self.path(REPORT_FILE), text)
         shown = [(row[0], "".join(f"{value:>10}" for value in row[1:])) for row in rows]
@@ -90,18 +96,16 @@ class NamedEntities(FineTuning):
     def write_predictions(self, outputs):
         examples = self.examples["predict"]
         path = self.path(f"predictions.{self.settings.predictions_format}")
-        found = examples.entities(outputs)
-        read = self._files["predict"].values()
-        lines = [line for file in read for line in file.lines]
-        characters = [
-            one for file in read for one in file.characters or [s.text for s in file.sentences]
-        ]
+        found, entity_files = examples.entities(outputs), self._files["predict"]
+        lines, characters = [], []
+        for file in entity_files.values():
+            lines += file.lines
+            characters += file.characters or [sentence.text for sentence in file.sentences]
         write_predictions(path, lines, characters, found, self._tag_set.scheme)
-        write_exports(self.path(EXPORTS), self._files["predict"], found)
+        write_exports(self.path(EXPORTS), entity_files, found)
         if any(sentence.entities is None for sentence in examples.sentences):
             return {}
-        scores = self._scores("predict", outputs)[metrics.ALL]
-        return {name: getattr(scores, name) for name in metrics.NAMES}
+        return self.measure(outputs, "predict")
 
     def _scores(self, part, outputs):
         """Returns the `metrics.Scores` by label, for the sentences with outputs."""
@@ -109,33 +113,30 @@ class NamedEntities(FineTuning):
         found = [[f.entity for f in entities] for entities in examples.entities(outputs)]
         return metrics.measure(examples.sentences[: len(found)], found)
 
-    def _read_files(self, part, is_labelled, labels):
-        """Returns a dict of path to `EntityFile`."""
-        names = _input_files(getattr(self.settings, f"{part}_file"), f"{part}_file")
-        return {name: read_entity_file(name, is_labelled, labels, self._bad_rows) for name in names}
-
     def _tags_of_folder(self):
         path, tags = labels_of_run(self.settings.output_dir, "tagging")
         if not tags:
             raise UserError(f"the tags are unknown: there is no {path}; train first")
-        found, wanted = TagSet.checked(tags, path), self.settings.scheme
-        if wanted not in ("auto", found.scheme):
+        tag_set, scheme = TagSet.checked(tags, path), self.settings.scheme
+        if scheme not in ("auto", tag_set.scheme):
             raise UserError(
-                f"--scheme={wanted}: the tags of the run in {path} are {found.scheme}; leave "
+                f"--scheme={scheme}: the tags of the run in {path} are {tag_set.scheme}; leave "
                 "--scheme out"
             )
-        return found
+        return tag_set
 
-    def _tags_of_training(self, found):
-        entities = (e for file in found.values() for s in file.sentences for e in s.entities)
-        labels = {entity.label for entity in entities}
+    def _tags_of_training(self, entity_files, bad_rows):
+        sentences = [sentence for file in entity_files.values() for sentence in file.sentences]
+        labels = {entity.label for sentence in sentences for entity in sentence.entities}
         if not labels:
-            note = self._bad_rows.note()
-            raise UserError(f"--train_file={self.settings.train_file} has no entities{note}")
+            raise UserError(
+                f"--train_file={self.settings.train_file} has no entities{bad_rows.note()}"
+            )
         scheme = self.settings.scheme
         if scheme == "auto":
             # A file of JSON has no tags.
-            scheme = max((file.scheme or "BIO" for file in found.values()), key=list(SCHEMES).index)
+            schemes = (file.scheme or "BIO" for file in entity_files.values())
+            scheme = max(schemes, key=list(SCHEMES).index)
         tag_set = TagSet.of_labels(labels, scheme)
         path, stored = labels_of_run(self.settings.output_dir, "tagging")
         if stored and stored != tag_set.tags:
@@ -170,7 +171,7 @@ def _stride_of(settings):
     return stride
 
 
-def _notes(name, found, examples, bad_rows):
+def _notes(name, entity_files, examples, bad_rows):
     """Returns lines on the files' contents, and on entities that cannot be used as they are."""
     sentences = examples.sentences
     counts = collections.Counter(e.label for s in sentences for e in s.entities or ())
@@ -179,14 +180,14 @@ def _notes(name, found, examples, bad_rows):
     line += f" with {counts.total():,} entities ({by_label})" if counts else ""
     line += f"; {examples.num_cut:,} in several windows" if examples.num_cut else ""
     lines = [line + bad_rows.note()]
-    mended = sum(file.mended for file in found)
+    mended = sum(file.mended for file in entity_files)
     if mended:
         lines.append(
             f"{name}: {mended:,} entities break the rules of their scheme (I- without B-); they "
             "are read as in conlleval"
         )
-    told = sum((file.notes for file in found), collections.Counter())
-    lines += [f"{name}: {what}: {count:,}" for what, count in sorted(told.items())]
+    left_out = sum((file.notes for file in entity_files), collections.Counter())
+    lines += [f"{name}: {what}: {count:,}" for what, count in sorted(left_out.items())]
     for what, faults in (
         ("begin or end inside a token, so the model learns the whole token", examples.moved),
         ("have no token of their own, so they cannot be found", examples.lost),

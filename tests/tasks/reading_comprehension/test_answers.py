@@ -1,76 +1,132 @@
-"""The search for answers by hand; `test_answers_laws.py` tries every span of every window."""
+"""The search for answers: the best of all spans of a passage, for any logits."""
 
 import math
 
+import laws
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from nezha_tf.data.squad import Question
-from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch, highest
-from nezha_tf.tasks.reading_comprehension.data import Example, Passage, stretches_of
+from nezha_tf.tasks.finetuning.windows import windows_of
+from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
+from nezha_tf.tasks.reading_comprehension.data import Example, Passage
+
+# Few values, so that scores are equal, or values of usual sizes.
+LOGITS = st.integers(-3, 3).map(float) | st.floats(-40, 40, width=32)
 
 
-def test_highest_is_a_sort():
-    rng = np.random.default_rng(4)
-    for _ in range(200):
-        scores = rng.integers(0, 5, rng.integers(1, 30)).astype(float)
-        scores[rng.random(len(scores)) < 0.3] = -np.inf
-        count = int(rng.integers(1, 40))
-        order = sorted(np.flatnonzero(scores > -np.inf), key=lambda place: -scores[place])
-        assert highest(scores, count).tolist() == order[:count]
+@st.composite
+def examples(draw):
+    """Draws a passage of tokens with gaps, in windows, and the logits of some windows."""
+    gaps = draw(st.lists(st.integers(0, 2), min_size=1, max_size=14))
+    widths = [draw(st.integers(1, 2)) for _ in gaps]
+    starts = np.cumsum(gaps) + np.cumsum([0, *widths[:-1]])
+    ends = starts + widths
+    length = int(ends[-1]) + draw(st.integers(0, 2))
+    text = draw(st.text("甲乙 ", min_size=length, max_size=length))
+    passage = Passage(text, np.arange(len(gaps)), starts, ends)
+    room = draw(st.integers(1, 8))
+    stride = draw(st.integers(1, room))
+    windows = windows_of(len(gaps), room, stride, is_last_full=False)
+    offset = draw(st.integers(3, 5))
+    example = Example(Question("Q", text, "?", ()), passage, offset, windows, 0)
+    count = draw(st.integers(1, len(windows)))
+    sizes = [offset + w.length + 1 + draw(st.integers(0, 2)) for w in windows[:count]]
+    logits = [[draw(arrays(np.float32, n, elements=LOGITS)) for n in sizes] for _ in "se"]
+    return example, *logits
 
 
-def two_windows():
-    """Four tokens in two windows of three; "b" has 3 points, no answer 1 and 2.5 points."""
-    starts = np.arange(4)
-    passage = Passage("abcd", starts, starts, starts + 1)
-    example = Example(Question("Q", "abcd", "?", ()), passage, 3, list(stretches_of(4, 3, 1)), 0)
-    assert len(example.stretches) == 2
-    start_logits = [np.array([2.0, 9, 9, 0, 2, 0, 9]), np.array([0.5, 9, 9, 0, 0, 0, 9])]
-    end_logits = [np.array([0.5, 9, 9, 0, 1, 0, 9]), np.array([0.5, 9, 9, 0, 0, 0, 9])]
-    return example, start_logits, end_logits
+def best_window(windows, token):
+    """Returns the window with the most context for a token, by run_squad.py's rule."""
+    scores = {
+        number: min(token - first, first + length - 1 - token) + 0.01 * length
+        for number, (first, length) in enumerate(windows)
+        if first <= token < first + length
+    }
+    return max(scores, key=lambda number: (scores[number], -number))
 
 
-@pytest.mark.parametrize(
-    "threshold, text", ((0.0, "b"), (-1.9, "b"), (-2.0, "b"), (-2.1, ""), (-9.0, ""))
-)
-def test_no_answer_is_predicted_above_the_threshold(threshold, text):
-    example, *logits = two_windows()
-    prediction = AnswerSearch(3, 2, threshold)(example, *logits)
-    # The lowest of the windows' scores minus that of the best text.
-    assert prediction.null_score_diff == (0.5 + 0.5) - 3
-    assert prediction.best.text == text
+def ranked(example, start_logits, end_logits, max_answer_length):
+    """Returns (text, score, start, end) of all different texts, each once, best first."""
+    windows, passage, found = example.windows[: len(start_logits)], example.passage, []
+    for first in range(sum(windows[-1])):
+        number = best_window(windows, first)
+        begin, length = windows[number]
+        for last in range(first, min(first + max_answer_length, begin + length)):
+            score = float(start_logits[number][example.offset + first - begin])
+            score += float(end_logits[number][example.offset + last - begin])
+            found.append((score, int(passage.starts[first]), int(passage.ends[last])))
+    best = {}
+    for score, start, end in sorted(found, key=lambda answer: -answer[0]):
+        best.setdefault(passage.text[start:end], (score, start, end))
+    return [(text, *values) for text, values in best.items()]
+
+
+def assert_probabilities(candidates):
+    """They are the softmax over the scores."""
+    best = max(c.score for c in candidates)
+    total = sum(math.exp(c.score - best) for c in candidates)
+    shares = [math.exp(c.score - best) / total for c in candidates]
+    assert [c.probability for c in candidates] == pytest.approx(shares, abs=1e-12)
+
+
+@laws.examples(150)
+@given(examples(), st.integers(1, 12), st.integers(1, 6))
+def test_candidates_are_the_best_texts_of_all_spans(values, n_best_size, max_answer_length):
+    example, *logits = values
+    prediction = AnswerSearch(n_best_size, max_answer_length)(example, *logits)
+    expected = ranked(example, *logits, max_answer_length)[:n_best_size]
+    assert [(c.text, c.score, c.start, c.end) for c in prediction.candidates] == expected
+    assert prediction.best == prediction.candidates[0] and prediction.null_score_diff is None
+    assert_probabilities(prediction.candidates)
+    for candidate in prediction.candidates:
+        assert candidate.text == example.passage.text[candidate.start : candidate.end]
+
+
+@laws.examples(150)
+@given(examples(), st.integers(1, 6), st.integers(-4, 4))
+def test_no_answer_is_predicted_where_it_is_far_enough_above_the_best_text(
+    values, n_best_size, threshold
+):
+    _, start_logits, end_logits = values
+    prediction = AnswerSearch(n_best_size, 3, threshold)(*values)
+    texts = ranked(*values, 3)[:n_best_size]
+    # Of all windows, the one with the lowest score of no answer.
+    null = min(float(s[0]) + float(e[0]) for s, e in zip(start_logits, end_logits, strict=True))
+    assert prediction.null_score_diff == null - texts[0][1]
+    is_null = prediction.null_score_diff > threshold
+    assert prediction.best.text == ("" if is_null else texts[0][0])
     place = (prediction.best.start, prediction.best.end)
-    assert place == ((1, 2) if text else (None, None))
-    assert sum(c.probability for c in prediction.candidates) == pytest.approx(1)
-    shares = {c.text: c.probability for c in prediction.candidates}
-    assert prediction.best.probability == shares[text]
-    assert shares[""] / shares["b"] == pytest.approx(math.exp(-2))
+    assert place == ((None, None) if is_null else texts[0][2:])
+    assert prediction.best in prediction.candidates
+    # No answer is ranked among the texts; it and the best text are always present.
+    rows = [*texts, ("", null, None, None)]
+    rows.sort(key=lambda row: -row[1])
+    kept = rows[:n_best_size]
+    kept += [row for row in rows if row not in kept and row[0] in ("", texts[0][0])]
+    assert [(c.text, c.score, c.start, c.end) for c in prediction.candidates] == kept
+    assert_probabilities(prediction.candidates)
 
 
-def test_no_answer_is_among_the_candidates_in_its_place_or_behind_them():
-    example, *logits = two_windows()
-    # b has 3, bc 2, c 0 + ..., no answer 1.
-    texts = [c.text for c in AnswerSearch(20, 2, 0.0)(example, *logits).candidates]
-    assert texts[:2] == ["b", "bc"] and texts.count("") == 1
-    scores = [c.score for c in AnswerSearch(20, 2, 0.0)(example, *logits).candidates]
-    assert scores == sorted(scores, reverse=True)
-    texts = [c.text for c in AnswerSearch(1, 2, 0.0)(example, *logits).candidates]
-    assert texts == ["b", ""]
-
-
-def test_logits_that_overflowed_end_nothing():
-    example, start_logits, end_logits = two_windows()
-    start_logits[0][4] = end_logits[1][3] = np.nan
-    prediction = AnswerSearch(3, 2, 0.0)(example, start_logits, end_logits)
+def test_no_answer_and_overflow_by_hand():
+    """Four tokens in two windows of three; "b" has 3 points, no answer 1 and 2.5 points."""
+    places = np.arange(4)
+    passage = Passage("abcd", places, places, places + 1)
+    windows = windows_of(4, 3, 1, is_last_full=False)
+    example = Example(Question("Q", "abcd", "?", ()), passage, 3, windows, 0)
+    starts = [np.array([2.0, 9, 9, 0, 2, 0, 9]), np.array([0.5, 9, 9, 0, 0, 0, 9])]
+    ends = [np.array([0.5, 9, 9, 0, 1, 0, 9]), np.array([0.5, 9, 9, 0, 0, 0, 9])]
+    for threshold, text in ((-2.0, "b"), (-2.1, "")):
+        prediction = AnswerSearch(3, 2, threshold)(example, starts, ends)
+        # The lowest of the windows' scores minus that of the best text.
+        assert prediction.null_score_diff == (0.5 + 0.5) - 3
+        assert prediction.best.text == text
+        place = (prediction.best.start, prediction.best.end)
+        assert place == ((1, 2) if text else (None, None))
+        assert [c.text for c in prediction.candidates[:2]] == ["b", "bc"]
+    starts[0][4] = ends[1][3] = np.nan
+    prediction = AnswerSearch(3, 2, 0.0)(example, starts, ends)
     assert prediction.best.text and "b" not in [c.text[:1] for c in prediction.candidates[:2]]
-
-
-def test_a_text_below_no_answer_but_within_the_threshold_is_predicted():
-    example, *logits = two_windows()
-    for first_token in (logits[0][0], logits[0][1]):
-        first_token[0] = 4.0  # no answer has 4.5 points now, "b" 3
-    prediction = AnswerSearch(1, 2, 2.0)(example, *logits)
-    assert prediction.null_score_diff == 1.5
-    assert prediction.best.text == "b"
-    assert [c.text for c in prediction.candidates] == ["", "b"]

@@ -11,20 +11,8 @@ from nezha_tf.text.tokenization import FullTokenizer
 
 # Precomposed and combining accents, Hangul that decomposes into letters, characters that are
 # dropped, wide spaces, emoji with modifiers.
-PARTS = [
-    *"中文，。、.-ab1 \t\n",
-    "長",
-    "é",
-    "e\u0301",
-    "ß",
-    "İ",
-    "한각",
-    "\u200b",
-    "\ufffd",
-    "　",
-    "😀\ufe0f",
-]
-PARTS += ["Straße", "unbelievable", "3.14", "x" * 220, "o\u0323\u0302"]
+PARTS = [*"中文，。、.-ab1 \t\n長éßİ한각\u200b\ufffd　", "e\u0301", "😀\ufe0f", "o\u0323\u0302"]
+PARTS += ["Straße", "unbelievable", "3.14", "x" * 220]
 
 
 @pytest.fixture(scope="module", params=(True, False))
@@ -42,7 +30,7 @@ def is_kept(char):
 
 
 def test_stretches_of_tokens_come_back(tokenizer):
-    for text in texts(300):
+    for text in texts(150):
         passage = make_passage(text, tokenizer)
         tokens = tokenizer.tokenize(text)
         assert tokenizer.convert_ids_to_tokens(passage.ids) == [
@@ -59,7 +47,7 @@ def test_stretches_of_tokens_come_back(tokenizer):
 
 def test_stretches_of_characters_are_widened_to_tokens_and_no_further(tokenizer):
     rng = random.Random(6)
-    for text in texts(300):
+    for text in texts(150):
         passage = make_passage(text, tokenizer)
         start = rng.randrange(len(text))
         end = rng.randint(start + 1, len(text))

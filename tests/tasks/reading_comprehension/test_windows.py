@@ -1,91 +1,115 @@
-"""Windows of questions: their texts, their counts, and what has no tokens."""
+"""Windows of questions: their tokens, the places of answers, counts, and what has no tokens."""
 
-import random
-
+import laws
 import numpy as np
 import pytest
+from any_texts import texts
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nezha_tf.data.lines import BadRows
 from nezha_tf.data.squad import Answer, Question
-from nezha_tf.tasks.reading_comprehension.data import Windowing, stretches_of
+from nezha_tf.tasks.finetuning.windows import windows_of
+from nezha_tf.tasks.reading_comprehension.data import WindowedQuestions
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from nezha_tf.util.errors import UserError
 
-CHARACTERS = "甲乙丙丁戊己庚辛壬癸"
-TOKENIZER = FullTokenizer(
-    vocabulary=Vocabulary([*SPECIAL_TOKENS, *CHARACTERS, "ab", "##cd", "##ef"])
-)
+SYLLABLE = ("\u1112", "##\u1161", "##\u11ab")
+TOKENS = [*SPECIAL_TOKENS, *"甲乙丙丁，。ac", "ab", "##cd", "##ef", *SYLLABLE]
+TOKENIZER = FullTokenizer(vocabulary=Vocabulary(TOKENS))
 
 
-def make_questions(count):
-    rng = random.Random(2)
-    questions = []
-    for number in range(count):
-        context = "".join(rng.choices([*CHARACTERS, "abcd", " "], k=rng.randint(1, 40))) + "甲"
-        start = rng.randrange(len(context))
-        text = context[start : start + rng.randint(1, 8)]
-        answers = (Answer(text, start, rng.random() < 0.2),) if text.strip() else ()
-        query = "".join(rng.choices(CHARACTERS, k=rng.randint(1, 6)))
-        questions.append(Question(str(number), context, query, answers, not answers))
-    return questions
+@st.composite
+def questions(draw):
+    """Draws questions on passages of known, unknown and dropped characters, with an answer."""
+    parts = st.sampled_from([*"甲乙丙丁，。龘é한 \t\u200b", "abcd", "abef", "한글", "accd", "甲乙"])
+    context = "甲" + "".join(draw(st.lists(parts, max_size=30)))
+    start = draw(st.integers(0, len(context) - 1))
+    end = draw(st.integers(start + 1, len(context)))
+    answer = Answer(context[start:end], start, is_moved=draw(st.booleans()))
+    answers = (answer,) if draw(st.booleans()) else ()
+    text = "".join(draw(st.lists(parts, max_size=8)))
+    return Question("Q", context, f"乙{text}", answers, not answers)
 
 
-def test_examples_are_question_and_stretch_with_the_answers_place():
-    questions = make_questions(200)
-    windows = Windowing(TOKENIZER, max_seq_length=16, max_query_length=4, doc_stride=8)(questions)
-    assert [example.question for example in windows.examples] == questions
-    number = widened = lost = 0
-    for question, example in zip(questions, windows.examples, strict=True):
-        query = TOKENIZER.tokenize(question.text)[:4]
-        tokens = TOKENIZER.tokenize_with_offsets(question.context)
-        target = [
-            place
-            for answer in question.answers
-            for place, token in enumerate(tokens)
-            if token.start < answer.start + len(answer.text) and token.end > answer.start
-        ]
-        if target:
-            answer = question.answers[0]
-            widened += tokens[target[0]].start < answer.start or tokens[target[-1]].end > (
-                answer.start + len(answer.text)
-            )
-        assert example.first_window == number
-        assert example.stretches == list(stretches_of(len(tokens), 13 - len(query), 8))
-        is_shown = False
-        for first, count in example.stretches:
-            ids = windows.arrays["input_ids"][number]
-            shown = [token.text for token in tokens[first : first + count]]
-            expected = ["[CLS]", *query, "[SEP]", *shown, "[SEP]"]
-            assert TOKENIZER.convert_ids_to_tokens(ids) == expected and len(ids) <= 16
-            segments = [0] * (len(query) + 2) + [1] * (count + 1)
-            assert windows.arrays["segment_ids"][number].tolist() == segments
-            start = windows.arrays["start_positions"][number]
-            end = windows.arrays["end_positions"][number]
-            if target and first <= target[0] and target[-1] < first + count:
-                is_shown = True
-                place = len(query) + 2 - first
-                assert (start, end) == (target[0] + place, target[-1] + place)
-            else:
-                assert (start, end) == (0, 0)
-            number += 1
-        lost += bool(target) and not is_shown
-    assert number == len(windows.arrays["input_ids"])
-    assert windows.counts["questions truncated"] == sum(len(q.text) > 4 for q in questions) > 0
-    assert windows.counts["answers widened to whole tokens"] == widened > 0
-    assert windows.counts["answers that no window shows whole"] == lost > 0
-    moved = sum(answer.is_moved for question in questions for answer in question.answers)
-    told = f"answers moved to their places in the passages: {moved}"
-    assert moved > 0 and told in windows.description()
-    assert f"answers widened to whole tokens: {widened}" in windows.description()
+@laws.examples(200)
+@given(st.data(), questions())
+def test_positions_point_at_the_tokens_of_the_answer(data, question):
+    max_query_length = data.draw(st.integers(1, 6))
+    room = data.draw(st.integers(1, 12))
+    doc_stride = data.draw(st.integers(1, room))
+    max_seq_length = max_query_length + 3 + room
+    all_of_query = TOKENIZER.tokenize(question.text)
+    query = all_of_query[:max_query_length]
+    tokens = TOKENIZER.tokenize_with_offsets(question.context)
+    places = set()
+    for answer in question.answers:
+        places = set(range(answer.start, answer.start + len(answer.text)))
+    target = [n for n, p in enumerate(tokens) if places & {*range(p.start, p.end)}]
+    try:
+        windowed = WindowedQuestions(
+            [question], TOKENIZER, max_seq_length, max_query_length, doc_stride
+        )
+    except UserError as error:
+        assert "has no tokens" in str(error) and places and not target
+        return
+    assert not places or target
+    (example,), arrays = windowed.examples, windowed.arrays
+    assert example.question == question and example.first_window == 0
+    room = max_seq_length - 3 - len(query)
+    assert example.windows == windows_of(len(tokens), room, doc_stride, is_last_full=False)
+    assert len(example.windows) == len(arrays["input_ids"])
+    is_shown = False
+    for number, (first, count) in enumerate(example.windows):
+        ids, segment_ids, start, end = (values[number] for values in arrays.values())
+        shown = [token.text for token in tokens[first : first + count]]
+        expected = ["[CLS]", *query, "[SEP]", *shown, "[SEP]"]
+        assert TOKENIZER.convert_ids_to_tokens(ids) == expected and len(ids) <= max_seq_length
+        assert segment_ids.tolist() == [0] * (len(query) + 2) + [1] * (count + 1)
+        found = [*range(start, end + 1)] if (start, end) != (0, 0) else []
+        in_window = [token - first + len(query) + 2 for token in target]
+        is_whole = bool(target) and first <= target[0] and target[-1] < first + count
+        assert found == (in_window if is_whole else [])
+        is_shown |= is_whole
+    characters = {c for n in target for c in range(tokens[n].start, tokens[n].end)}
+    is_wider = bool(target) and not {min(characters), max(characters)} <= places
+    expected = {
+        "questions truncated": len(all_of_query) > max_query_length,
+        "answers widened to whole tokens": is_wider,
+        "answers that no window shows whole": bool(target) and not is_shown,
+        "answers moved to their places in the passages": any(a.is_moved for a in question.answers),
+    }
+    assert {what: count for what, count in windowed.counts.items() if count} == {
+        what: 1 for what, is_counted in expected.items() if is_counted
+    }
+    assert all(f"; {what}: 1" in windowed.description() for what in expected if expected[what])
+
+
+@laws.examples(100)
+@given(context=texts(), text=texts(), start=st.integers(0, 40), size=st.integers(1, 20))
+def test_any_text_gives_windows_or_an_error(context, text, start, size):
+    answer = context[start : start + size]
+    answers = (Answer(answer, start),) if answer else ()
+    try:
+        windowed = WindowedQuestions([Question("Q", context, text, answers)], TOKENIZER, 12, 4, 3)
+    except UserError as error:
+        assert len(str(error).splitlines()) == 1
+        return
+    (example,) = windowed.examples
+    shown = {token for first, n in example.windows for token in range(first, first + n)}
+    assert shown == {*range(len(TOKENIZER.tokenize(context)))}
+
+
+GOOD = Question("Q1", "甲乙\u200b丙", "丁", (Answer("乙", 1),), path="a.json")
 
 
 def test_lengths_that_leave_no_room_or_skip_text():
     with pytest.raises(UserError, match=r"--max_seq_length=67 leaves no room .* at least 68"):
-        Windowing(TOKENIZER, 67, 64, 1)
+        WindowedQuestions([GOOD], TOKENIZER, 67, 64, 1)
     with pytest.raises(UserError, match=r"--doc_stride=62 skips text: .* pass at most 61"):
-        Windowing(TOKENIZER, 128, 64, 62)
-    Windowing(TOKENIZER, 68, 64, 1)
+        WindowedQuestions([GOOD], TOKENIZER, 128, 64, 62)
+    WindowedQuestions([GOOD], TOKENIZER, 68, 64, 1)
 
 
 @pytest.mark.parametrize(
@@ -97,14 +121,12 @@ def test_lengths_that_leave_no_room_or_skip_text():
     ),
 )
 def test_texts_without_a_token(fault, changes):
-    good = Question("Q1", "甲乙\u200b丙", "丁", (Answer("乙", 1),), path="a.json")
-    bad = good._replace(id="Q2", **changes)
-    windowing = Windowing(TOKENIZER, 16, 4, 5)
+    bad = GOOD._replace(id="Q2", **changes)
     with pytest.raises(UserError, match=rf"^a.json, question Q2: {fault}"):
-        windowing([good, bad])
+        WindowedQuestions([GOOD, bad], TOKENIZER, 16, 4, 5)
     bad_rows = BadRows(skip=True)
-    windows = windowing([bad, good], bad_rows)
-    assert [e.question.id for e in windows.examples] == ["Q1"] and bad_rows.count == 1
-    assert np.array_equal(windows.arrays["start_positions"], [4])
+    windowed = WindowedQuestions([bad, GOOD], TOKENIZER, 16, 4, 5, bad_rows)
+    assert [e.question.id for e in windowed.examples] == ["Q1"] and bad_rows.count == 1
+    assert np.array_equal(windowed.arrays["start_positions"], [4])
     with pytest.raises(UserError, match=r"no question is left; the first fault: a.json"):
-        windowing([bad], BadRows(skip=True))
+        WindowedQuestions([bad], TOKENIZER, 16, 4, 5, BadRows(skip=True))

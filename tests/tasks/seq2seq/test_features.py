@@ -10,8 +10,7 @@ import tensorflow as tf
 from nezha_tf import Vocabulary
 from nezha_tf.data.in_memory import InMemoryReader
 from nezha_tf.generation.sources import Pairs
-from nezha_tf.tasks.seq2seq.features import TrainingFeatures
-from nezha_tf.tasks.seq2seq.targets import MaskedTarget, ShiftedTarget
+from nezha_tf.tasks.seq2seq.features import MaskedTarget, ShiftedTarget, TrainingFeatures
 
 VOCABULARY = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmno"])
 CLS, SEP, MASK = 2, 3, 4

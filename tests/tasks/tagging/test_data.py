@@ -1,6 +1,4 @@
-"""Property tests of entities by characters and by tokens, of any text, whole and in windows."""
-
-import itertools
+"""Entities by characters and by tokens, of any text, whole and in windows."""
 
 import laws
 import numpy as np
@@ -11,8 +9,8 @@ from hypothesis import strategies as st
 
 from nezha_tf.data.entity_files import Sentence
 from nezha_tf.data.entity_tags import Entity, TagSet
-from nezha_tf.tasks.tagging import data as alignment
-from nezha_tf.tasks.tagging.data import WindowedSentences
+from nezha_tf.tasks.finetuning.windows import best_windows, windows_of
+from nezha_tf.tasks.tagging.data import WindowedSentences, to_characters, to_units, units_of
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -52,10 +50,10 @@ def units_by_definition(tokens):
 @example(sentence=Sentence("한a", [Entity(1, 2, "PER")]), case=True)
 def test_an_entity_takes_the_units_that_hold_its_characters(tokenizers, sentence, case):
     tokens = tokenizers[case].tokenize_with_offsets(sentence.text)
-    units = alignment.units_of(tokens)
+    units = units_of(tokens)
     assert [tuple(unit) for unit in units] == units_by_definition(tokens)
     taken = set()
-    found = alignment.to_units(sentence.entities, units)
+    found = to_units(sentence.entities, units)
     for entity, on_units in zip(sentence.entities, found, strict=True):
         held = {*range(entity.start, entity.end)}
         own = [n for n, u in enumerate(units) if held & {*range(u.start, u.end)}]
@@ -66,28 +64,8 @@ def test_an_entity_takes_the_units_that_hold_its_characters(tokenizers, sentence
             continue
         assert on_units == Entity(own[0], own[-1] + 1, entity.label)
         assert own == [*range(own[0], own[-1] + 1)]
-        back = alignment.to_characters(on_units, units)
+        back = to_characters(on_units, units)
         assert back == Entity(units[own[0]].start, units[own[-1]].end, entity.label)
-
-
-@laws.examples(200)
-@given(st.integers(0, 60), st.integers(1, 20), st.data())
-def test_windows_cover_each_place_once_where_it_has_most_around_it(length, size, data):
-    stride = data.draw(st.integers(1, size))
-    starts = alignment.window_starts(length, size, stride)
-    windows = [range(start, min(start + size, length)) for start in starts]
-    assert {place for window in windows for place in window} == {*range(length)}
-    assert all(len(window) == min(size, length) for window in windows)
-    steps = [after - before for before, after in itertools.pairwise(starts)]
-    assert all(step == stride for step in steps[:-1]) and all(0 < s <= stride for s in steps)
-    best = alignment.best_windows(length, size, starts)
-    assert len(best) == length
-    for place in range(length):
-        poorer = [
-            min(place - window[0], window[-1] - place) if place in window else -1
-            for window in windows
-        ]
-        assert best[place] == poorer.index(max(poorer))
 
 
 @laws.examples(60)
@@ -112,13 +90,13 @@ def test_tags_of_windows_joined_are_those_of_the_whole(tokenizers, written, case
     found, first = examples.entities(outputs), 0
     for sentence, entities in zip(written, found, strict=True):
         tokens = tokenizer.tokenize_with_offsets(sentence.text)
-        units = alignment.units_of(tokens)
-        starts = alignment.window_starts(len(tokens), size, stride)
-        best = alignment.best_windows(len(tokens), size, starts)
+        units = units_of(tokens)
+        windows = windows_of(len(tokens), size, stride, is_last_full=True)
+        best = best_windows(windows, len(tokens))
         said = []
         for unit in units:
             window = best[unit.token]
-            place = unit.token - starts[window] + 1
+            place = unit.token - windows[window].start + 1
             said.append([outputs[name][first + window][place] for name in outputs])
         expected = [
             (units[e.start].start, units[e.end - 1].end, e.label, min(p for _, p in part))
@@ -128,7 +106,7 @@ def test_tags_of_windows_joined_are_those_of_the_whole(tokenizers, written, case
         assert [tuple(entity) for entity in entities] == expected
         ends = [0, *(entity.end for entity in entities)]
         assert all(e.start >= end for e, end in zip(entities, ends, strict=False))
-        first += len(starts)
+        first += len(windows)
     assert first == len(lengths)
     # With the first windows only, just the complete sentences count.
     count = data.draw(st.integers(0, first))
@@ -166,9 +144,9 @@ def test_rules_by_hand():
     tokenizer = FullTokenizer(vocabulary=Vocabulary(tokens))
 
     def there_and_back(text, *entities):
-        units = alignment.units_of(tokenizer.tokenize_with_offsets(text))
-        found = alignment.to_units([Entity(*e) for e in entities], units)
-        return [tuple(alignment.to_characters(entity, units)) for entity in found if entity]
+        units = units_of(tokenizer.tokenize_with_offsets(text))
+        found = to_units([Entity(*e) for e in entities], units)
+        return [tuple(to_characters(entity, units)) for entity in found if entity]
 
     # A word of two tokens, ab ##c, is two units; an entity inside the first one grows.
     assert there_and_back("北 abc京", (2, 4, "LOC")) == [(2, 4, "LOC")]

@@ -5,14 +5,14 @@ import json
 import random
 
 import pytest
-from commands import QUICK_CONFIG, run, settings_of
+from commands import QUICK_CONFIG, settings_of
 from helpers import assert_is_a_model
 
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging, NezhaForTokenClassification
 from nezha_tf.tasks.tagging.settings import TaggingSettings
 from nezha_tf.tasks.tagging.task import NamedEntities
 from nezha_tf.training import recipe
-from nezha_tf.training.run import run as run_task
+from nezha_tf.training.run import run
 from nezha_tf.util.errors import UserError
 
 CONFIG = {**QUICK_CONFIG, "vocab_size": 26}
@@ -68,45 +68,52 @@ def data(tmp_path_factory):
 FLAGS = (
     *("--train_file=train.txt", "--eval_file=dev.jsonl", "--predict_file=raw.txt"),
     *("--vocab_file=vocab.txt", "--bert_config_file=config.json", "--max_seq_length=32"),
-    *("--learning_rate=1e-2", "--num_train_epochs=4", "--train_batch_size=16", "--nojit_compile"),
+    *("--num_train_epochs=4", "--train_batch_size=16", "--nojit_compile"),
 )
 
 
-@pytest.mark.parametrize("changes", (("--crf", "--scheme=BIOES"), ("--predictions_format=tsv",)))
-def test_entities_are_learnt(data, tmp_path, changes, monkeypatch, capsys):
-    folder = tmp_path / "run"
-    modes = ("--do_train", "--do_eval", "--do_predict", f"--output_dir={folder}")
-    result = run("run_ner.py", *FLAGS, *modes, *changes, folder=data)
-    assert result.returncode == 0 and result.stderr == "", result.stderr
-    results = json.loads((folder / "eval_results.json").read_text())
-    assert results["f1"] > 0.9 and results["loss"] < 0.5
-    lines = (data / "dev.jsonl").read_text().splitlines()
-    right = [json.loads(line) for line in lines]
-    count = sum(len(row["entities"]) for row in right)
-    assert "train.txt: 300 sentences with" in result.stdout
-    assert f"dev.jsonl: 40 sentences with {count:,} entities (LOC " in result.stdout
-    long = sum(len(row["text"]) > 30 for row in right)
-    assert long >= 2 and f"; {long} in several windows" in result.stdout
+def settings_for(folder, *flags):
+    settings = settings_of(TaggingSettings, *FLAGS, f"--output_dir={folder}", *flags)
+    return dataclasses.replace(settings, learning_rate=1e-2)
 
-    rows = [line.split("\t") for line in (folder / "ner_report.tsv").read_text().splitlines()]
+
+@pytest.fixture(autouse=True)
+def inside(data, monkeypatch):
+    monkeypatch.chdir(data)
+
+
+@pytest.mark.parametrize("changes", (("--crf", "--scheme=BIOES"), ("--predictions_format=tsv",)))
+def test_entities_are_learnt(data, tmp_path, changes, capsys):
+    settings = settings_for(tmp_path, "--do_train", "--do_eval", "--do_predict", *changes)
+    run(settings, NamedEntities)
+    output = capsys.readouterr().out
+    results = json.loads((tmp_path / "eval_results.json").read_text())
+    assert results["f1"] > 0.9 and results["loss"] < 0.5
+    right = [json.loads(line) for line in (data / "dev.jsonl").read_text().splitlines()]
+    count = sum(len(row["entities"]) for row in right)
+    assert "train.txt: 300 sentences with" in output
+    assert f"dev.jsonl: 40 sentences with {count:,} entities (LOC " in output
+    long = sum(len(row["text"]) > 30 for row in right)
+    assert long >= 2 and f"; {long} in several windows" in output
+
+    rows = [line.split("\t") for line in (tmp_path / "ner_report.tsv").read_text().splitlines()]
     assert [row[0] for row in rows] == ["label", "LOC", "PER", "all"]
     assert float(rows[-1][3]) == pytest.approx(results["f1"], abs=1e-4)
     assert int(rows[-1][4]) == int(rows[1][4]) + int(rows[2][4]) == count
-    tags = json.loads((folder / "task.json").read_text())["labels"]
-    kind = NezhaForCrfTagging if "--crf" in changes else NezhaForTokenClassification
-    settings = {"task": "tagging", "labels": tags, "window_stride": 15}
-    assert_is_a_model(folder, kind, results["global_step"], data / "vocab.txt", **settings)
-    if "--crf" not in changes:
+    tags = json.loads((tmp_path / "task.json").read_text())["labels"]
+    kind = NezhaForCrfTagging if settings.crf else NezhaForTokenClassification
+    written = {"task": "tagging", "labels": tags, "window_stride": 15}
+    assert_is_a_model(tmp_path, kind, results["global_step"], data / "vocab.txt", **written)
+    if not settings.crf:
         assert tags == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
-        blocks = (folder / "predictions.tsv").read_text().rstrip("\n").split("\n\n")
+        blocks = (tmp_path / "predictions.tsv").read_text().rstrip("\n").split("\n\n")
         pairs = [[line.split("\t") for line in block.split("\n")] for block in blocks]
         assert ["".join(char for char, _ in rows) for rows in pairs] == [r["text"] for r in right]
         number = sum(tag.startswith("B-") for rows in pairs for _, tag in rows)
         assert number == pytest.approx(count, rel=0.2)
         return
     assert len(tags) == 9 and "S-LOC" in tags
-    predictions = (folder / "predictions.jsonl").read_text().splitlines()
-    found = [json.loads(line) for line in predictions]
+    found = [json.loads(line) for line in (tmp_path / "predictions.jsonl").open()]
     assert [row["text"] for row in found] == [row["text"] for row in right]
     hits = 0
     for mine, theirs in zip(found, right, strict=True):
@@ -117,25 +124,18 @@ def test_entities_are_learnt(data, tmp_path, changes, monkeypatch, capsys):
     assert hits / count == pytest.approx(results["recall"])
 
     # The tags are now in the folder, and are read from there.
-    monkeypatch.chdir(data)
-    labelled = ("--predict_file=dev.jsonl", f"--output_dir={folder}", "--do_predict")
-    settings = settings_of(TaggingSettings, *FLAGS, *changes, *labelled)
-    run_task(settings, NamedEntities)
-    words = capsys.readouterr().out.split()
-    assert float(words[words.index("f1", words.index("predict")) + 1]) == pytest.approx(
-        results["f1"], abs=1e-3
-    )
+    settings = dataclasses.replace(settings, do_train=False, do_eval=False)
+    assert NamedEntities(settings).task_file_settings()["labels"] == tags
     with pytest.raises(UserError, match=r"--scheme=BIO: the tags of the run in .* are BIOES; lea"):
         NamedEntities(dataclasses.replace(settings, scheme="BIO"))
-    (data / "other.txt").write_text("一 O\n京 B-GPE\n")
-    settings = dataclasses.replace(settings, do_eval=True, eval_file="other.txt")
+    (tmp_path / "other.txt").write_text("一 O\n京 B-GPE\n")
+    settings = dataclasses.replace(settings, do_eval=True, eval_file=str(tmp_path / "other.txt"))
     with pytest.raises(UserError, match=r"other\.txt, line 2: the label 'GPE' is not one of"):
         NamedEntities(settings)
 
 
-def test_mistakes_are_one_line(data, tmp_path, monkeypatch):
-    monkeypatch.chdir(data)
-    settings = settings_of(TaggingSettings, *FLAGS, f"--output_dir={tmp_path}", "--do_train")
+def test_mistakes_are_one_line(tmp_path):
+    settings = settings_for(tmp_path, "--do_train")
     (tmp_path / "none.txt").write_text("一 O\n")
     for changes, message in (
         ({"train_file": None}, "--train_file is needed"),
@@ -153,13 +153,10 @@ def test_mistakes_are_one_line(data, tmp_path, monkeypatch):
         NamedEntities(settings)
 
 
-def test_what_is_not_as_the_files_have_it_is_said(data, tmp_path, monkeypatch):
-    monkeypatch.chdir(data)
+def test_what_is_not_as_the_files_have_it_is_said(tmp_path):
     (tmp_path / "odd.txt").write_text("王 I-PER\n甲 I-PER\n\n京 LOC\n\n\u200b B-LOC\n一 O\n")
     arguments = (f"--train_file={tmp_path / 'odd.txt'}", "--skip_bad_rows", "--do_train")
-    task = NamedEntities(
-        settings_of(TaggingSettings, *FLAGS, f"--output_dir={tmp_path}", *arguments)
-    )
+    task = NamedEntities(settings_for(tmp_path, *arguments))
     said = "\n".join(task.notes)
     for words in (
         "2 sentences with 2 entities (LOC 1, PER 1)",
@@ -188,18 +185,12 @@ def test_the_scheme_is_that_of_the_files(data, tmp_path, monkeypatch, files, sch
     for name in ("train.txt", "dev.jsonl", "vocab.txt", "config.json"):
         (tmp_path / name).symlink_to(data / name)
     monkeypatch.chdir(tmp_path)
-    arguments = (f"--train_file={files}", "--output_dir=out", "--do_train")
-    task = NamedEntities(
-        dataclasses.replace(settings_of(TaggingSettings, *FLAGS, *arguments), learning_rate=1e-2)
-    )
+    task = NamedEntities(settings_for("out", f"--train_file={files}", "--do_train"))
     assert task.task_file_settings()["scheme"] == scheme
 
 
-def test_transitions_move_at_their_own_rate(data, tmp_path, monkeypatch):
-    monkeypatch.chdir(data)
-    arguments = ("--crf", "--warmup_proportion=0", f"--output_dir={tmp_path}", "--do_train")
-    settings = settings_of(TaggingSettings, *FLAGS, *arguments)
-    task = NamedEntities(dataclasses.replace(settings, learning_rate=1e-2))
+def test_transitions_move_at_their_own_rate(tmp_path):
+    task = NamedEntities(settings_for(tmp_path, "--crf", "--warmup_proportion=0", "--do_train"))
     model = task.make_model("float32")
     optimizer = recipe.make(task.settings, model, task.rate_factors).optimizer
     before = [variable.numpy() for variable in model.trainable_variables]
@@ -211,9 +202,8 @@ def test_transitions_move_at_their_own_rate(data, tmp_path, monkeypatch):
         assert step == pytest.approx(expected, rel=0.05), variable.path
 
 
-def test_exports_are_read_and_written_again(data, tmp_path, monkeypatch):
+def test_exports_are_read_and_written_again(tmp_path):
     """A folder of brat's files and other exports, from the flags to the files of predictions."""
-    monkeypatch.chdir(data)
     text, (end, start) = "王甲一\n京市", (2, 4)
     for folder, words in (("brat", text), ("brat/inner", "一二")):
         (tmp_path / folder).mkdir()
@@ -226,10 +216,8 @@ def test_exports_are_read_and_written_again(data, tmp_path, monkeypatch):
     (tmp_path / "raw.txt").write_text("一二三\n")
     names = ("brat", "doccano.jsonl", "raw.txt")
     files = ",".join(str(tmp_path / name) for name in names)
-    settings = settings_of(TaggingSettings, *FLAGS, "--do_train", "--do_predict")
-    settings = dataclasses.replace(
-        settings, train_file=str(tmp_path / "brat"), predict_file=files, output_dir=str(tmp_path)
-    )
+    flags = (f"--train_file={tmp_path / 'brat'}", f"--predict_file={files}")
+    settings = settings_for(tmp_path, "--do_train", "--do_predict", *flags)
     task = NamedEntities(settings)
     assert [s.entities for s in task.examples["train"].sentences] == [
         [(0, 2, "PER"), (4, 5, "LOC")],
