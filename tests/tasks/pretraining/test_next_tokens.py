@@ -12,10 +12,8 @@ from small_runs import TEXT, text_of
 import nezha_tf
 from nezha_tf import Vocabulary
 from nezha_tf.checkpoints.folder import open_folder
-from nezha_tf.generation.generator import Generator
 from nezha_tf.generation.score import score_text
 from nezha_tf.generation.settings import GenerateSettings, ScoreSettings
-from nezha_tf.generation.sources import pad_left
 from nezha_tf.generation.writing import generate_text
 from nezha_tf.generation.writing_format import pretrained_format
 from nezha_tf.serving.page import models_of
