@@ -41,7 +41,7 @@ class QuestionPacking:
         self.num_truncated = 0
 
     def texts(self, question):
-        """Returns the texts of a `ChoiceQuestion` that are tokenized, beside its choices: a sequence."""
+        """Returns the texts of a `ChoiceQuestion` that are tokenized, beside its choices."""
         return question.context, question.text
 
     def missing(self, question, ids):
