@@ -8,7 +8,7 @@ from keras import ops
 from nezha_tf.modeling import layers, positions
 from nezha_tf.modeling.dropout import mix
 from nezha_tf.modeling.encoder import NezhaEncoder
-from nezha_tf.modeling.heads import MaskedLMHead
+from nezha_tf.modeling.heads import MaskedLMHead, gather_positions
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
 from nezha_tf.modeling.transformer_layer import stack_of
 from nezha_tf.util.errors import UserError
@@ -90,7 +90,8 @@ class Generator(keras.layers.Layer):
             states, _ = layer(states, **view, training=training)
         if self.final_norm is not None:
             states = self.final_norm(states)
-        return self.masked_lm(states, masked_positions, word_embeddings)
+        states = gather_positions(states, masked_positions)
+        return self.masked_lm.logits(states, word_embeddings)
 
 
 class Sampler(keras.layers.Layer):
@@ -142,14 +143,11 @@ class ReplacedTokenHead(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
         # The names of the originals' weights.
+        policy, act = self.dtype_policy, config.hidden_act
         self.dense = layers.Dense(
-            config.hidden_size,
-            config,
-            hidden_act=config.hidden_act,
-            dtype=self.dtype_policy,
-            name="dense",
+            config.hidden_size, config, hidden_act=act, dtype=policy, name="dense"
         )
-        self.scores = layers.Dense(1, config, dtype=self.dtype_policy, name="dense_1")
+        self.scores = layers.Dense(1, config, dtype=policy, name="dense_1")
 
     def build(self, input_shape=None):
         for layer in (self.dense, self.scores):
