@@ -21,8 +21,8 @@ from nezha_tf.modeling.transformer_layer import TransformerLayer
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.tasks.classification.loss import ClassificationLoss
 from nezha_tf.tasks.finetuning.r_drop import RDrop
-from nezha_tf.training.adversarial import gradients_of_both
 from nezha_tf.training.recipe import recompute_layers
+from nezha_tf.training.step import gradients_of_both
 
 
 def assert_same(model_and_gradients):
