@@ -8,7 +8,7 @@ from keras import ops
 from nezha_tf.modeling import layers, positions
 from nezha_tf.modeling.dropout import mix
 from nezha_tf.modeling.encoder import NezhaEncoder
-from nezha_tf.modeling.heads import MaskedLMHead, gather_positions
+from nezha_tf.modeling.heads import MaskedLMHead
 from nezha_tf.modeling.pretraining import NezhaForPreTraining
 from nezha_tf.modeling.transformer_layer import stack_of
 from nezha_tf.util.errors import UserError
@@ -90,8 +90,7 @@ class Generator(keras.layers.Layer):
             states, _ = layer(states, **view, training=training)
         if self.final_norm is not None:
             states = self.final_norm(states)
-        states = gather_positions(states, masked_positions)
-        return self.masked_lm.logits(states, word_embeddings)
+        return self.masked_lm(states, masked_positions, word_embeddings)
 
 
 class Sampler(keras.layers.Layer):

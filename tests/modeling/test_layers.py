@@ -6,6 +6,7 @@ import tensorflow as tf
 from small_encoders import SIZES, batch_of
 
 from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForPreTraining, attention_mask
+from nezha_tf.objectives.table import OBJECTIVES
 from nezha_tf.util.errors import UserError
 
 
@@ -95,5 +96,7 @@ def test_attention_masks_by_hand():
     for name, rows in expected.items():
         segments = (segment_ids,) if name == "seq2seq" else ()
         found = getattr(attention_mask, name)(input_mask, *segments)
+        ranks = OBJECTIVES[name].ranks({"input_mask": input_mask, "segment_ids": segment_ids})
+        np.testing.assert_array_equal(attention_mask.from_ranks(ranks, input_mask), found, name)
         assert found.dtype == tf.bool and found.shape == (1, 1, 5, 5)
         np.testing.assert_array_equal(found[0, 0], np.array([*rows, padding_query], bool), name)
