@@ -30,6 +30,16 @@ class Chain(NamedTuple):
     transitions: object
     end: object
 
+    @property
+    def is_first(self):
+        """Bool [B, T], whether a token is the first on its path."""
+        return self.has_tag & ops.equal(ops.cumsum(ops.cast(self.has_tag, "int32"), axis=1), 1)
+
+    @property
+    def goes_on(self):
+        """Bool [B, T], whether a token is on the path, but not first."""
+        return self.has_tag & ops.logical_not(self.is_first)
+
 
 class LinearChain(keras.layers.Layer):
     """The scores of L tags as the first and last ones, and of their transitions, in float32."""
@@ -39,12 +49,10 @@ class LinearChain(keras.layers.Layer):
         self.num_labels = num_labels
 
     def build(self, input_shape=None):
-        count = self.num_labels
-        self.start = self.add_weight(name="start_transitions", shape=(count,), initializer="zeros")
-        self.transitions = self.add_weight(
-            name="transitions", shape=(count, count), initializer="zeros"
-        )
-        self.end = self.add_weight(name="end_transitions", shape=(count,), initializer="zeros")
+        zeros, count = {"initializer": "zeros"}, self.num_labels
+        self.start = self.add_weight(name="start_transitions", shape=(count,), **zeros)
+        self.transitions = self.add_weight(name="transitions", shape=(count, count), **zeros)
+        self.end = self.add_weight(name="end_transitions", shape=(count,), **zeros)
         self.built = True
 
     def call(self, logits, label_mask):
@@ -69,7 +77,7 @@ def log_partitions(chain):
     fixed = Chain(*(ops.stop_gradient(values) for values in chain))
     alphas, sums = _forward(fixed, ops.logsumexp)
     tags, pairs = _expectations(fixed, alphas)
-    is_first = ops.cast(_is_first(chain.has_tag), "float32")[..., None]
+    is_first = ops.cast(chain.is_first, "float32")[..., None]
     last = ops.softmax(alphas[:, -1] + fixed.end)
     linear = (
         ops.sum(tags * chain.logits, axis=(1, 2))
@@ -94,7 +102,7 @@ def viterbi(chain):
     # At tokens off the path and at the first token on it, the previous tag is the tag itself.
     best = ops.argmax(_before(alphas)[..., None] + chain.transitions, axis=2)
     itself = ops.arange(chain.transitions.shape[0], dtype="int32")
-    sources = ops.where(_goes_on(chain.has_tag)[..., None], ops.cast(best, "int32"), itself)
+    sources = ops.where(chain.goes_on[..., None], ops.cast(best, "int32"), itself)
 
     def step(tag, inputs):
         (sources,) = inputs
@@ -119,7 +127,7 @@ def _forward(chain, reduce):
         scores = ops.where(has_tag[:, None], reached, alpha)
         return scores - reduce(scores, axis=1, keepdims=True), scores
 
-    inputs = (chain.logits, chain.has_tag, _is_first(chain.has_tag))
+    inputs = (chain.logits, chain.has_tag, chain.is_first)
     # The initial zeros are normalised, so nothing is subtracted before the first token.
     none = ops.zeros_like(chain.logits[:, 0])
     none -= reduce(none, axis=1, keepdims=True)
@@ -137,7 +145,7 @@ def _backward(chain):
         scores -= ops.max(scores, axis=1, keepdims=True)
         return ops.where(goes_on[:, None], scores, beta), beta
 
-    inputs = (chain.logits, _goes_on(chain.has_tag))
+    inputs = (chain.logits, chain.goes_on)
     end = ops.zeros_like(chain.logits[:, 0]) + chain.end
     return _scan(step, end, inputs, reverse=True)
 
@@ -165,20 +173,10 @@ def _expectations(chain, alphas):
     onward = (chain.logits + betas)[:, :, None, :]
     scores = _before(alphas)[..., None] + chain.transitions + onward
     pairs = ops.exp(scores - ops.logsumexp(scores, axis=(2, 3), keepdims=True))
-    goes_on = ops.cast(_goes_on(chain.has_tag), "float32")
+    goes_on = ops.cast(chain.goes_on, "float32")
     return tags, ops.sum(pairs * goes_on[..., None, None], axis=1)
 
 
 def _before(alphas):
     """Returns the scores up to the token before each token; those of the first are arbitrary."""
     return ops.concatenate([alphas[:, :1], alphas[:, :-1]], axis=1)
-
-
-def _is_first(has_tag):
-    """Whether a token is the first on its path, bool [B, T]."""
-    return has_tag & ops.equal(ops.cumsum(ops.cast(has_tag, "int32"), axis=1), 1)
-
-
-def _goes_on(has_tag):
-    """Whether a token is on the path, but not first, bool [B, T]."""
-    return has_tag & ops.logical_not(_is_first(has_tag))

@@ -39,14 +39,11 @@ class MaskedLMHead(keras.layers.Layer):
         self.built = True
 
     def call(self, sequence_output, masked_lm_positions, word_embeddings):
-        """Returns the logits [B, P, V], float32, at masked_lm_positions, int [B, P].
-
-        `word_embeddings` is the input table [V, E], which is also the output table.
-        """
+        """Returns the logits at masked_lm_positions, int [B, P], of sequence_output [B, T, ...]."""
         return self.logits(gather_positions(sequence_output, masked_lm_positions), word_embeddings)
 
     def logits(self, states, word_embeddings):
-        """Returns the logits [B, P, V], float32, of states [B, P, hidden_size]."""
+        """Returns the logits, float32 [B, P, V], of states [B, P, hidden_size], table [V, E]."""
         states, table, bias = self._factors(states, word_embeddings)
         batch, count, width = ops.shape(states)
         logits = _with_bias(_product(ops.reshape(states, (batch * count, width)), table), bias)

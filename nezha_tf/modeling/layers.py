@@ -26,12 +26,6 @@ class Dense(keras.layers.Dense):
     """Keras's layer with the originals' initializer; bias and activation are one pass."""
 
     def __init__(self, units, config, *, hidden_act="linear", **kwargs):
-        """Args:
-        units: size of the outputs.
-        config: a `NezhaConfig`.
-        hidden_act: see `activation`.
-        **kwargs: those of Keras's layer.
-        """
         kwargs.setdefault("kernel_initializer", initializer(config))
         super().__init__(units, activation=activation(hidden_act), **kwargs)
         self.hidden_act = hidden_act
@@ -42,14 +36,12 @@ class Dense(keras.layers.Dense):
 
 
 class LayerNorm(keras.layers.LayerNormalization):
-    """LayerNorm over the last axis; its statistics are computed in float32."""
+    """LayerNorm over the last axis; its statistics are computed in float32.
+
+    `prefix` is that of its name, which ends in "LayerNorm", as in the originals.
+    """
 
     def __init__(self, config, *, prefix="", **kwargs):
-        """Args:
-        config: a `NezhaConfig`.
-        prefix: of its name, which ends in "LayerNorm", as in the originals.
-        **kwargs: those of Keras's layer.
-        """
         super().__init__(epsilon=config.layer_norm_eps, name=f"{prefix}LayerNorm", **kwargs)
 
     @property
@@ -114,16 +106,12 @@ class LayerMix(keras.layers.Layer):
         self.built = True
 
     def call(self, states):
-        """Mixes a list of `num_states` tensors of one shape; returns float32 of this shape."""
         shares = ops.unstack(ops.softmax(self.scores), self.num_states)
         mixed = sum(share * state for share, state in zip(shares, states, strict=True))
         return self.gamma * mixed
 
     def values(self):
-        """Returns the values to report: dict of "embeddings", "layer_1" and so on, and "gamma".
-
-        The values are float: each layer's share of the mixture, which together are 1, and gamma.
-        """
+        """Returns dict of "embeddings", "layer_1" ... to their shares, and "gamma", to report."""
         shares = ops.convert_to_numpy(ops.softmax(self.scores)).tolist()
         names = ["embeddings", *(f"layer_{number}" for number in range(1, self.num_states))]
         gamma = float(ops.convert_to_tensor(self.gamma))

@@ -142,14 +142,11 @@ class ReplacedTokenHead(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
         # The names of the originals' weights.
+        policy, act = self.dtype_policy, config.hidden_act
         self.dense = layers.Dense(
-            config.hidden_size,
-            config,
-            hidden_act=config.hidden_act,
-            dtype=self.dtype_policy,
-            name="dense",
+            config.hidden_size, config, hidden_act=act, dtype=policy, name="dense"
         )
-        self.scores = layers.Dense(1, config, dtype=self.dtype_policy, name="dense_1")
+        self.scores = layers.Dense(1, config, dtype=policy, name="dense_1")
 
     def build(self, input_shape=None):
         for layer in (self.dense, self.scores):

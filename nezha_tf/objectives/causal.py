@@ -19,7 +19,10 @@ class NextTokens(Transform):
         self._segment_id = segment_id
 
     def __call__(self, batch, numbers, seed):
-        ids, input_mask = texts.one_text(batch, texts.Parts.of(batch))
+        parts = texts.Parts.of(batch)
+        ids, input_mask = texts.moved(
+            batch["input_ids"], parts.first - 1, parts.shift_of_one_text, parts
+        )
         counts = tf.reduce_sum(input_mask, axis=1)
         return {
             "input_ids": ids,

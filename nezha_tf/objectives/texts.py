@@ -151,11 +151,6 @@ def replaced(ids, places, tokens):
     return tf.tensor_scatter_nd_update(ids, tf.stack([rows, places], axis=-1), tokens)
 
 
-def one_text(batch, parts):
-    """Returns (input_ids, input_mask), int32 [B, T], of [CLS] A B [SEP]."""
-    return moved(batch["input_ids"], parts.first - 1, parts.shift_of_one_text, parts)
-
-
 def moved(input_ids, place, shift, parts):
     """Removes the token at a place (shift -1), inserts [SEP] there (1), or does nothing (0).
 

@@ -11,7 +11,7 @@ from nezha_tf.data import schema
 from nezha_tf.modeling import attention_mask
 from nezha_tf.objectives.objective import Objective, Transform, Use
 from nezha_tf.objectives.terms import MASKED_LM
-from nezha_tf.objectives.texts import Parts, moved, one_text
+from nezha_tf.objectives.texts import Parts, moved
 
 
 class OneText(Transform):
@@ -24,11 +24,8 @@ class OneText(Transform):
 
     def __call__(self, batch, numbers, seed):
         parts = Parts.of(batch)
-        ids, input_mask = one_text(batch, parts)
-        predictions = _moved_predictions(batch, parts.first - 1, parts.shift_of_one_text, parts)
-        segment_ids = self._segment_id * input_mask
-        inputs = {"input_ids": ids, "input_mask": input_mask, "segment_ids": segment_ids}
-        return {**batch, **inputs, **predictions}
+        place, shift = parts.first - 1, parts.shift_of_one_text
+        return _moved_example(batch, place, shift, parts, self._segment_id)
 
 
 class SourceAndTarget(Transform):
@@ -47,21 +44,24 @@ class SourceAndTarget(Transform):
         parts = Parts.of(batch)
         shift = tf.cast(parts.is_alone, tf.int32)  # A [SEP] is inserted between the halves.
         place = tf.where(parts.is_alone, parts.first // 2, parts.first - 1)
-        ids, input_mask = moved(batch["input_ids"], place, shift, parts)
         target_start = tf.where(parts.is_alone, place + 1, parts.first)[:, None]
-        is_target = tf.range(tf.shape(ids)[1])[None] >= target_start
-        segment_ids = tf.where(is_target, *reversed(self._segment_ids)) * input_mask
-        inputs = {"input_ids": ids, "input_mask": input_mask, "segment_ids": segment_ids}
-        return {**batch, **inputs, **_moved_predictions(batch, place, shift, parts)}
+        is_target = tf.range(tf.shape(batch["input_ids"])[1])[None] >= target_start
+        segment_ids = tf.where(is_target, *reversed(self._segment_ids))
+        return _moved_example(batch, place, shift, parts, segment_ids)
 
 
-def _moved_predictions(batch, place, shift, parts):
-    """Returns the predictions in the kept tokens, with their new positions, as a dict."""
+def _moved_example(batch, place, shift, parts, segment_ids):
+    """Returns the batch with its tokens `moved`, and the predictions in those that are kept."""
+    ids, input_mask = moved(batch["input_ids"], place, shift, parts)
     positions = batch["masked_lm_positions"]
     counts = tf.cast(positions < parts.kept[:, None], tf.float32) * batch["masked_lm_weights"]
     is_there = tf.cast(counts > 0, tf.int32)
     is_after = tf.cast(positions >= place[:, None], tf.int32)
     return {
+        **batch,
+        "input_ids": ids,
+        "input_mask": input_mask,
+        "segment_ids": segment_ids * input_mask,
         "masked_lm_positions": (positions + is_after * shift[:, None]) * is_there,
         "masked_lm_ids": batch["masked_lm_ids"] * is_there,
         "masked_lm_weights": counts,

@@ -5,8 +5,6 @@ from keras import ops
 
 from nezha_tf.optimization.base import MomentOptimizer
 
-VARIANTS = ("bert", "paper")
-
 
 @keras.saving.register_keras_serializable("nezha_tf")
 class AdamWeightDecay(MomentOptimizer):
@@ -19,18 +17,13 @@ class AdamWeightDecay(MomentOptimizer):
     `variant="paper"` corrects both moments (Loshchilov and Hutter, arXiv 1711.05101, Algorithm 2).
     """
 
+    variants = ("bert", "paper")
     slot_names = {"m": "adam_m", "v": "adam_v"}  # noqa: RUF012
 
     def __init__(self, learning_rate=1e-4, variant="bert", name="adam_weight_decay", **kwargs):
-        if variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {VARIANTS}, not {variant!r}")
-        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
-        self.variant = variant
+        super().__init__(learning_rate, variant, name=name, **kwargs)
 
     def _step(self, weights, gradient, m, v, count, decay):
         if self.variant == "paper":
             m, v = self._corrected(m, v, count)
         return m / (ops.sqrt(v) + self.epsilon) + decay * weights, ops.ones((), weights.dtype)
-
-    def get_config(self):
-        return {**super().get_config(), "variant": self.variant}

@@ -119,11 +119,16 @@ class RunOptimizer(keras.optimizers.Optimizer):
 class MomentOptimizer(RunOptimizer):
     """LAMB and AdamW: keeps two moments of each gradient; a subclass computes the step from them.
 
-    All arithmetic is in the variables' dtype (float32).
+    All arithmetic is in the variables' dtype (float32). `variants` are the ways to compute it.
     """
 
-    def __init__(self, learning_rate=1e-4, beta_1=0.9, beta_2=0.999, epsilon=1e-6, **kwargs):
+    variants: tuple[str, ...] = ()
+
+    def __init__(self, learning_rate, variant, beta_1=0.9, beta_2=0.999, epsilon=1e-6, **kwargs):
+        if variant not in self.variants:
+            raise ValueError(f"variant must be one of {self.variants}, not {variant!r}")
         super().__init__(learning_rate=learning_rate, **kwargs)
+        self.variant = variant
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
@@ -177,8 +182,8 @@ class MomentOptimizer(RunOptimizer):
         raise NotImplementedError("MomentOptimizer is abstract: use Lamb or AdamWeightDecay")
 
     def get_config(self):
-        moments = {name: getattr(self, name) for name in ("beta_1", "beta_2", "epsilon")}
-        return {**super().get_config(), **moments}
+        names = ("variant", "beta_1", "beta_2", "epsilon")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 def _path(variable):

@@ -5,7 +5,6 @@ from keras import ops
 
 from nezha_tf.optimization.base import MomentOptimizer
 
-VARIANTS = ("nezha", "paper")
 # Bound of the trust ratio in NEZHA's source.
 MAX_TRUST_RATIO = 10.0
 
@@ -25,6 +24,7 @@ class Lamb(MomentOptimizer):
     """
 
     metrics = ("trust_ratio",)
+    variants = ("nezha", "paper")
     slot_names = {"m": "lamb_m", "v": "lamb_v"}  # noqa: RUF012
 
     def __init__(self, learning_rate=1e-4, variant="nezha", name="lamb", **kwargs):
@@ -33,10 +33,7 @@ class Lamb(MomentOptimizer):
         variant: "nezha" or "paper".
         **kwargs: `beta_1` (0.9), `beta_2` (0.999), `epsilon` (1e-6), and those of `RunOptimizer`.
         """
-        if variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {VARIANTS}, not {variant!r}")
-        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
-        self.variant = variant
+        super().__init__(learning_rate, variant, name=name, **kwargs)
 
     def _step(self, weights, gradient, m, v, count, decay):
         if self.variant == "nezha":
@@ -48,9 +45,6 @@ class Lamb(MomentOptimizer):
         else:
             ratio = _trust_ratio(weights, step, step)
         return step, ratio
-
-    def get_config(self):
-        return {**super().get_config(), "variant": self.variant}
 
 
 def _trust_ratio(weights, step, tested):

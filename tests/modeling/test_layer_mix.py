@@ -28,7 +28,6 @@ BATCH["label_mask"] = BATCH["input_mask"]
 # The class, its arguments, and the prefixes of the names of what is trained beside the mixture.
 MODELS = {
     "classification": (NezhaForSequenceClassification, (3,), ("bert/pooler/", "output_")),
-    "tagging": (NezhaForTokenClassification, (3,), ("output_",)),
     "albert_tagging": (NezhaForTokenClassification, (3,), ("output_",)),
     "crf_tagging": (NezhaForCrfTagging, (3,), ("output_", "crf/")),
     "reading_comprehension": (NezhaForQuestionAnswering, (), ("cls/squad/",)),

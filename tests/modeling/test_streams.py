@@ -9,10 +9,8 @@ import tensorflow as tf
 from small_encoders import narrow_config
 
 from nezha_tf.config import POSITION_ENCODINGS
-from nezha_tf.modeling.heads import gather_positions
 from nezha_tf.modeling.pretraining import NezhaForPermutationLM
 from nezha_tf.objectives.table import OBJECTIVES
-from nezha_tf.objectives.terms import MASKED_LM, TokenLoss
 
 LENGTH, PREDICTIONS = 9, 4
 # The ranks of two examples with [CLS] and [SEP] in the order; the second ends with padding.
@@ -125,26 +123,6 @@ def _query_of(model, outputs, place, segment_id, seen):
             has_own_keys=False,
         )
     return states
-
-
-def test_other_examples_are_predicted_at_their_masks():
-    """In a mixture, examples of other objectives are what they are without a query stream."""
-    model, given = model_of("functional_relative"), batch()
-    plain = TokenLoss(lambda batch: tf.zeros_like(batch["input_mask"]), (MASKED_LM,))
-    expected = model(plain.inputs(given))["masked_lm_logits"]
-    inputs = loss().inputs(given)
-    zeros = tf.zeros_like(inputs["attention_mask"])
-    bidirectional = plain.inputs(given)["attention_mask"] | zeros
-    first = tf.constant([[True], [False]])
-    inputs["attention_mask"] = tf.where(
-        first[..., None, None], inputs["attention_mask"], bidirectional
-    )
-    both = model({**inputs, "reads_query_stream": first})
-    np.testing.assert_allclose(both["masked_lm_logits"][1], expected[1], atol=1e-6)
-    tokens = gather_positions(both["sequence_output"], given["masked_lm_positions"])
-    assert tokens.shape == (2, PREDICTIONS, 8)
-    alone = model(loss().inputs(given))["masked_lm_logits"]
-    np.testing.assert_allclose(both["masked_lm_logits"][0], alone[0], atol=1e-6)
 
 
 def test_the_query_vector_and_the_layers_learn_from_predictions():

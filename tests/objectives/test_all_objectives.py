@@ -122,6 +122,34 @@ def test_no_token_of_another_objective_is_replaced(rows, model):
     assert is_replaced[is_own].any() and not is_replaced[~is_own].any()
 
 
+def test_a_batch_without_pairs_is_trained_on(rows, model):
+    """There is no next sentence to predict, so its gradient is 0 and not nan."""
+    batch, gradients = transformed(MIXTURE, rows), []
+    others = tf.where(batch["objective_ids"][:, 0] != NAMES.index("bidirectional"))[:, 0]
+    batch = {name: tf.gather(values, others) for name, values in batch.items()}
+    tables = [table.value for table in model.encoder.embeddings.trainable_variables]
+    for of_pairs in (True, False):
+        loss = MIXTURE.loss(of_pairs)
+        with tf.GradientTape() as tape:
+            losses = loss.losses(model(loss.inputs(batch)), batch)
+            total = sum(mean.over(mean.weight) for mean in losses.values())
+        gradients.append(map(tf.convert_to_tensor, tape.gradient(total, tables)))
+    assert np.isfinite(total) and "next_sentence_loss" not in losses
+    for with_pairs, without in zip(*gradients, strict=True):
+        np.testing.assert_allclose(with_pairs, without, atol=1e-6)
+
+
+def test_label_smoothing_is_of_what_is_trained_alone(rows, model):
+    batch = transformed(MIXTURE, rows)
+    smooth, plain = (MIXTURE.loss(True, share) for share in (0.2, 0.0))
+    outputs = model(plain.inputs(batch))
+    losses = [float(o.losses(outputs, batch)["masked_lm_loss"].sum) for o in (smooth, plain)]
+    assert losses[0] != pytest.approx(losses[1], rel=1e-3)
+    name = "masked_lm_loss/seq2seq"
+    sums = [float(o.metrics(outputs, batch)[name].sum) for o in (smooth, plain)]
+    assert sums[0] == sums[1]
+
+
 @laws.examples(20)
 @given(st.lists(records(), min_size=1, max_size=9), st.integers(), st.randoms())
 def test_a_row_depends_on_seed_and_number_alone(rows, seed, random):

