@@ -114,9 +114,9 @@ def write(folder, layout, source, weights, config):
         tf1.write_tensors(path, weights.values)
         if layout == OURS:
             tf1.name_newest(folder, [name])
-    if source.vocabulary:
+    if source.tokens:
         # Not the bytes of the file: to other readers a byte order mark would be part of a token.
-        lines = (f"{token}\n" for token in source.vocabulary.tokens)
+        lines = (f"{token}\n" for token in source.tokens)
         write_text(os.path.join(folder, VOCAB_FILE), "".join(lines))
     task = _task(source, weights, config)
     if task:
@@ -161,8 +161,8 @@ def _write_hugging_face(folder, source, weights, config):
     dtypes = {value.dtype.name for value in tensors.values()}
     values |= {"architectures": [architecture], "torch_dtype": dtypes.pop()}
     values |= _labels(source, weights)
-    if source.vocabulary:
-        values["pad_token_id"] = source.vocabulary.tokens.index(PAD)
+    if source.tokens:
+        values["pad_token_id"] = source.tokens.index(PAD)
     _write_json(folder, HUGGING_FACE_CONFIG_FILE, values)
     if source.stated_case is not None:
         tokenizer = {
