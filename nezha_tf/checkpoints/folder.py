@@ -161,7 +161,7 @@ class ModelFolder:
             self.path, self.config, self.checkpoint, config_file
         )
 
-    @property
+    @functools.cached_property
     def kind(self):
         """The `Kind` of the model by its task, or else by Hugging Face's config.json; or None."""
         if self.task and self.task["task"]:
@@ -214,8 +214,11 @@ class ModelFolder:
         those of another head. Weights of another model are a `UserError`.
         """
         if self.task["task"] is not None:
-            model, may_be_missing = model_of_task(self.task, self.config)
-            self.load_into(model, may_be_missing)
+            # A regression model has no labels and one output.
+            num_labels = max(1, len(self.task.get("labels", ())))
+            length, layer_mix = self.task["max_seq_length"], self.task.get("layer_mix", False)
+            model = self.kind.model(self.config, num_labels, length, layer_mix)
+            self.load_into(model, () if self.kind.reads_pooler else (POOLER,))
             return model
         model = self._model_of_names()
         report = self.load_into(model, (POOLER,))
@@ -243,17 +246,3 @@ class ModelFolder:
             if {name for name in tf1_names(model) if name.startswith(kind.prefixes)} <= names:
                 return model
         return ENCODER.model(self.config)
-
-
-def model_of_task(settings, config):
-    """Returns (Keras model with random weights, prefixes of TF1 names that it may lack).
-
-    `settings` are the contents of `task.json`; that a `NezhaConfig` does not fit them is a
-    `UserError`.
-    """
-    kind = kind_of_settings(settings, config)
-    # A regression model has no labels and one output.
-    num_labels = max(1, len(settings.get("labels", ())))
-    length, layer_mix = settings["max_seq_length"], settings.get("layer_mix", False)
-    model = kind.model(config, num_labels, length, layer_mix)
-    return model, () if kind.reads_pooler else (POOLER,)
