@@ -51,7 +51,7 @@ class Hub(NamedTuple):
     library: str  # the module that asks it, which the extra `[hub]` installs
     listed: Callable  # (repository, revision or None) -> (commit, names of files)
     fetched: Callable  # (repository, revision or None, name of a file) -> its path
-    cached: Callable  # (repository, revision or None) -> (folder, commit), or None; asks nobody
+    cached: Callable  # (repository, revision or None) -> `_Snapshot` or None; asks nobody
     # Called as `fetched` after all is there: the cache keeps what the revision means.
     noted: Callable
     errors: Mapping[str, str]  # the name of a class of the library's exceptions -> what it means
@@ -59,13 +59,19 @@ class Hub(NamedTuple):
     mirror: str  # the environment variable that names another address of the hub
 
 
-class _Fetched(NamedTuple):
+class _Snapshot(NamedTuple):
     folder: str
     commit: str
 
+    @classmethod
+    def of(cls, path):
+        """Returns that of a file in the cache, whose folder has the commit's name."""
+        folder = os.path.dirname(path)
+        return cls(folder, os.path.basename(folder))
 
-# Name to `_Fetched`: a process asks once.
-_known: dict[str, _Fetched] = {}
+
+# Name to `_Snapshot`: a process asks once.
+_known: dict[str, _Snapshot] = {}
 
 
 def is_name(path):
@@ -82,13 +88,13 @@ def folder_of(name):
     What is not in the library's cache is fetched. A name with a whole commit asks nobody if the
     cache has the model. A missing library or model, a refusal, or no answer is a `UserError`.
     """
-    return _model(os.fspath(name)).folder
+    return _snapshot(os.fspath(name)).folder
 
 
 def pinned(name):
     """Returns the name with the commit that it means now; fetches as `folder_of` does."""
     prefix, _, repository, _ = _parsed(name)
-    return f"{prefix}:{repository}@{_model(name).commit}"
+    return f"{prefix}:{repository}@{_snapshot(name).commit}"
 
 
 def recorded(folder, name):
@@ -106,8 +112,8 @@ def recorded(folder, name):
     for below in ("", "*/*/"):  # one run, or the runs of a sweep
         for path in sorted(storage.glob(f"{escaped}/{below}{FLAGS_FILE}")):
             with storage.open_text(path) as file:
-                found = next((line.strip() for line in file if line.startswith(start)), start)
-            commit = found.removeprefix(start)
+                flag = next((line.strip() for line in file if line.startswith(start)), start)
+            commit = flag.removeprefix(start)
             if commit and (not _COMMIT.fullmatch(revision or "") or revision == commit):
                 return f"{prefix}:{repository}@{commit}"
     return None
@@ -115,7 +121,7 @@ def recorded(folder, name):
 
 def holds(path):
     """Whether a file lies in a folder that this process took from a hub."""
-    return os.path.dirname(path) in {found.folder for found in _known.values()}
+    return os.path.dirname(path) in {snapshot.folder for snapshot in _known.values()}
 
 
 def _parsed(name):
@@ -130,7 +136,7 @@ def _parsed(name):
     return prefix, HUBS[prefix], match["repository"], match["revision"]
 
 
-def _model(name):
+def _snapshot(name):
     if name in _known:
         return _known[name]
     prefix, hub, repository, revision = _parsed(name)
@@ -141,17 +147,18 @@ def _model(name):
             f"{name} needs {hub.library} ({first_line(error)}); pip install -e '.[hub]'"
         ) from error
     with _as_user_error(hub, name):
-        found = _from_cache(hub, repository, revision) or _from_hub(hub, name, repository, revision)
-    _known[name] = _known[f"{prefix}:{repository}@{found.commit}"] = found
-    return found
+        snapshot = _from_cache(hub, repository, revision)
+        snapshot = snapshot or _from_hub(hub, name, repository, revision)
+    _known[name] = _known[f"{prefix}:{repository}@{snapshot.commit}"] = snapshot
+    return snapshot
 
 
 def _from_cache(hub, repository, revision):
     if not _COMMIT.fullmatch(revision or ""):
         return None
-    found = hub.cached(repository, revision)
-    is_whole = found and _is_whole(found[0]) and "vocab.txt" in os.listdir(found[0])
-    return _Fetched(*found) if is_whole else None
+    snapshot = hub.cached(repository, revision)
+    is_whole = snapshot and _is_whole(snapshot) and "vocab.txt" in os.listdir(snapshot.folder)
+    return snapshot if is_whole else None
 
 
 def _from_hub(hub, name, repository, revision):
@@ -159,16 +166,16 @@ def _from_hub(hub, name, repository, revision):
     try:
         commit, names = hub.listed(repository, revision)
     except Exception as error:
-        found = None if _is_answer(error) else hub.cached(repository, revision)
-        if not found or not _is_whole(found[0]):
+        snapshot = None if _is_answer(error) else hub.cached(repository, revision)
+        if not snapshot or not _is_whole(snapshot):
             raise
         if not _is_offline(error):
             print(
                 f"warning: {name}: no answer ({type(error).__name__}); taken from the cache, "
-                f"commit {found[1]}",
+                f"commit {snapshot.commit}",
                 file=sys.stderr,
             )
-        return _Fetched(*found)
+        return snapshot
     weights = _weights(names)
     if not weights or not set(_CONFIGS) & set(names):
         raise UserError(_nothing_to_read(name, weights, names))
@@ -179,7 +186,7 @@ def _from_hub(hub, name, repository, revision):
     for file in _weights(names, folder):
         hub.fetched(repository, commit, file)
     hub.noted(repository, revision, beside[0])
-    return _Fetched(folder, commit)
+    return _Snapshot(folder, commit)
 
 
 def _weights(names, folder=None):
@@ -197,15 +204,15 @@ def _weights(names, folder=None):
     data = {name: _parts(names, name.removesuffix("index") + "data", "") for name in indices}
     prefixes = [name.removesuffix(".index") for name in indices if data[name]]
     read = [f"{prefix}.index" for prefix in _read_of(prefixes, folder)]
-    found = [file for name in read for file in (*data[name], name)]
-    return found + ["checkpoint"] * ("checkpoint" in names and bool(found))
+    files = [file for name in read for file in (*data[name], name)]
+    return files + ["checkpoint"] * ("checkpoint" in names and bool(files))
 
 
 def _parts(names, stem, suffix):
     """Returns the sorted names of a file in parts if all are there, else []."""
     matches = [re.fullmatch(re.escape(stem) + _PART + re.escape(suffix), name) for name in names]
-    found = {match[0]: int(match[2]) for match in matches if match}
-    return sorted(found) if found and set(found.values()) == {len(found)} else []
+    counts = {match[0]: int(match[2]) for match in matches if match}
+    return sorted(counts) if counts and set(counts.values()) == {len(counts)} else []
 
 
 def _read_of(prefixes, folder):
@@ -219,9 +226,9 @@ def _read_of(prefixes, folder):
     return [steps.get(step if type(step) is int else None, steps[max(steps)])]
 
 
-def _is_whole(folder):
-    names = os.listdir(folder)
-    return bool(set(_CONFIGS) & set(names) and _weights(names, folder))
+def _is_whole(snapshot):
+    names = os.listdir(snapshot.folder)
+    return bool(set(_CONFIGS) & set(names) and _weights(names, snapshot.folder))
 
 
 def _nothing_to_read(name, weights, names):
@@ -284,8 +291,8 @@ def _listed_by_hugging_face(repository, revision):
 
     # Without a limit, an address that a firewall swallows holds the program for minutes.
     limit = constants.HF_HUB_ETAG_TIMEOUT
-    found = HfApi().model_info(repository, revision=revision, timeout=limit)
-    return found.sha, [file.rfilename for file in found.siblings]
+    info = HfApi().model_info(repository, revision=revision, timeout=limit)
+    return info.sha, [file.rfilename for file in info.siblings]
 
 
 def _fetched_by_hugging_face(repository, revision, file):
@@ -300,8 +307,7 @@ def _cached_by_hugging_face(repository, revision):
     for file in _CONFIGS:
         path = try_to_load_from_cache(repository, file, revision=revision)
         if isinstance(path, str):
-            folder = os.path.dirname(path)
-            return folder, os.path.basename(folder)
+            return _Snapshot.of(path)
     return None
 
 
@@ -327,8 +333,7 @@ def _cached_by_modelscope(repository, revision):
     for file in _CONFIGS:
         with contextlib.suppress(CacheNotFound):
             path = _fetched_by_modelscope(repository, revision, file, local_files_only=True)
-            folder = os.path.dirname(path)
-            return folder, os.path.basename(folder)
+            return _Snapshot.of(path)
     return None
 
 

@@ -43,8 +43,8 @@ def compare(source, weights, config, written):
       A table of the largest differences as text, and whether Hugging Face's code could be run.
       Differences of more than `MOST`, or NaN, are a `UserError`.
     """
-    spared = (POOLER, *heads())
-    needed = [name for name in weights.missing if not name.startswith(spared)]
+    optional = (POOLER, *heads())
+    needed = [name for name in weights.missing if not name.startswith(optional)]
     if needed:
         return f"not compared: the model cannot run without {needed[0]}"
     segments = min(source.config.type_vocab_size, config.type_vocab_size)

@@ -3,32 +3,30 @@
 import dataclasses
 import os
 
-from nezha_tf.checkpoints import comparison, hugging_face, layouts, run_folder
+from nezha_tf.checkpoints import comparison, hugging_face, layouts
 from nezha_tf.checkpoints.conversion_weights import read_weights, rounded, with_segments
 from nezha_tf.checkpoints.folder import ModelFolder
 from nezha_tf.checkpoints.run_folder import VOCAB_FILE
-from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, require_flag
 
 
 class Source(ModelFolder):
-    """The model to convert; its `vocabulary` is a `Vocabulary` or None.
+    """The model to convert.
 
-    Its `task` is as in `ModelFolder`, or None: neither a `task.json` nor the class of transformers
-    that a config.json names says that the model belongs to a task.
+    Its `task` is None if neither a `task.json` nor the class of transformers that a config.json
+    names says that the model belongs to a task.
     """
 
     def __init__(self, path, do_lower_case=None, config_file=None, vocab_file=None):
         super().__init__(path, do_lower_case, config_file, vocab_file)
-        vocab_file = vocab_file or run_folder.vocabulary_in(self.path)
-        if not vocab_file:
+        if self.vocab_file is None:
             self.notes.append(
                 f"no {os.path.join(self.path, VOCAB_FILE)}: the new folder has no vocabulary; to "
                 "have one, pass --vocab_file"
             )
-        self.vocabulary = _read_vocabulary(vocab_file, self.config) if vocab_file else None
-        self.notes += self.reading_warnings(vocab_file)
+        self.tokens = self.vocabulary.tokens if self.vocab_file else []
+        self.notes += self.reading_warnings()
         is_known = self.has_task_file or self.architecture
         if is_known and self.task["task"] is not None:
             self.task = {**self.task, "do_lower_case": self.do_lower_case}
@@ -39,15 +37,6 @@ class Source(ModelFolder):
     def is_hugging_face(self):
         """Whether the weights have Hugging Face's layout."""
         return isinstance(self.reader, hugging_face.HuggingFaceReader)
-
-
-def _read_vocabulary(path, config):
-    vocabulary = Vocabulary.from_file(path)
-    try:
-        check_vocabulary(config, vocabulary)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from error
-    return vocabulary
 
 
 def convert_checkpoint(settings):
@@ -94,7 +83,9 @@ def _convert(settings, target, steps):
             steps.update()
             steps.set_description("comparing")
             text = f"{report}\n{comparison.compare(source, before, config, written)}"
-            files.write_text(os.path.join(folder, "README.md"), _readme(target, text))
+            readme = f"Made by `tools/convert_checkpoint.py`.\n\n```\n{text}\n```\n"
+            readme = f"# {os.path.basename(target)}\n\n{readme}"
+            files.write_text(os.path.join(folder, "README.md"), readme)
             steps.update()
     except OSError as error:
         raise UserError(f"cannot write {target}: {error.strerror}") from error
@@ -118,8 +109,3 @@ def _report(source, weights, settings, segments):
         rows.append(("missing", f"{len(weights.missing)}: {', '.join(weights.missing)}"))
     title = f"{source.checkpoint} to {settings.to} ({settings.format})"
     return "\n".join([console.table(title, rows), *source.notes])
-
-
-def _readme(target, text):
-    name = os.path.basename(target)
-    return f"# {name}\n\nMade by `tools/convert_checkpoint.py`.\n\n```\n{text}\n```\n"

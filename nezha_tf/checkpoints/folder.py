@@ -17,7 +17,7 @@ from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.task_table import DISCRIMINATOR, MASKED_LM, PRETRAINING
 from nezha_tf.resources import model_path
 from nezha_tf.text.tokenization import FullTokenizer
-from nezha_tf.text.vocabulary import check_vocabulary
+from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.files import read_object
@@ -134,6 +134,7 @@ class ModelFolder:
       path: the folder.
       checkpoint: the path of its weights.
       config, config_file: `NezhaConfig`, and the path of its file.
+      vocab_file: the path of the vocabulary, or None.
       task: dict, the contents of `task.json` (see `task_table.TASKS`). Without such a file, the
         result of `published.settings_of`: {"task": None} for a model without a task's head.
       has_task_file: whether there is a `task.json`.
@@ -148,7 +149,7 @@ class ModelFolder:
         self.path, self.checkpoint = locate(path)
         self.config_file = config_file or published.config_file_in(self.path, self.checkpoint)
         self.config, self.notes = published.read_config(self.config_file, self.checkpoint)
-        self._vocab_file = vocab_file
+        self.vocab_file = vocab_file or run_folder.vocabulary_in(self.path)
         stored = run_folder.read_task(self.path)
         self.has_task_file = stored is not None
         case = published.do_lower_case(self.path) if do_lower_case is None else do_lower_case
@@ -160,7 +161,7 @@ class ModelFolder:
             self.path, self.config, self.checkpoint, config_file
         )
 
-    @property
+    @functools.cached_property
     def kind(self):
         """The `Kind` of the model by its task, or else by Hugging Face's config.json; or None."""
         if self.task and self.task["task"]:
@@ -176,33 +177,33 @@ class ModelFolder:
         heads = kind.prefixes if kind else ()
         return loading.open_checkpoint(self.checkpoint, self.config, heads)[1]
 
-    @property
-    def vocab_file(self):
-        """The path of the vocabulary; `UserError`: there is none."""
-        path = self._vocab_file or run_folder.vocabulary_in(self.path)
-        if path is None:
+    @functools.cached_property
+    def vocabulary(self):
+        """The `Vocabulary`; `UserError`: there is none, or one of another model."""
+        if self.vocab_file is None:
             raise UserError(
                 f"no {run_folder.VOCAB_FILE} in {self.path}; copy the vocabulary of the model's "
                 "training there, or pass --vocab_file"
             )
-        return path
+        vocabulary = Vocabulary.from_file(self.vocab_file)
+        try:
+            check_vocabulary(self.config, vocabulary)
+        except UserError as error:
+            raise UserError(f"{self.vocab_file}: {error}") from error
+        return vocabulary
 
     @functools.cached_property
     def tokenizer(self):
         """The `FullTokenizer`; lines on stderr say how it may differ from that of training."""
-        tokenizer = FullTokenizer(self.vocab_file, self.do_lower_case)
-        try:
-            check_vocabulary(self.config, tokenizer.vocabulary)
-        except UserError as error:
-            raise UserError(f"{self.path}: {error}") from error
-        for line in self.reading_warnings(self.vocab_file):
+        tokenizer = FullTokenizer(None, self.do_lower_case, self.vocabulary)
+        for line in self.reading_warnings():
             print(line, file=sys.stderr)
         return tokenizer
 
-    def reading_warnings(self, vocab_file):
-        """Returns what `published.reading_warnings` says of this model with a vocabulary."""
-        is_stated = self.stated_case is not None
-        return published.reading_warnings(self.path, vocab_file, self.do_lower_case, is_stated)
+    def reading_warnings(self):
+        """Returns what `published.reading_warnings` says of this model."""
+        case, is_stated = self.do_lower_case, self.stated_case is not None
+        return published.reading_warnings(self.path, self.vocab_file, case, is_stated)
 
     def make_model(self):
         """Returns the task's Keras model, with the weights or with their moving averages.
@@ -213,8 +214,11 @@ class ModelFolder:
         those of another head. Weights of another model are a `UserError`.
         """
         if self.task["task"] is not None:
-            model, may_be_missing = model_of_task(self.task, self.config)
-            self.load_into(model, may_be_missing)
+            # A regression model has no labels and one output.
+            num_labels = max(1, len(self.task.get("labels", ())))
+            length, layer_mix = self.task["max_seq_length"], self.task.get("layer_mix", False)
+            model = self.kind.model(self.config, num_labels, length, layer_mix)
+            self.load_into(model, () if self.kind.reads_pooler else (POOLER,))
             return model
         model = self._model_of_names()
         report = self.load_into(model, (POOLER,))
@@ -242,17 +246,3 @@ class ModelFolder:
             if {name for name in tf1_names(model) if name.startswith(kind.prefixes)} <= names:
                 return model
         return ENCODER.model(self.config)
-
-
-def model_of_task(settings, config):
-    """Returns (Keras model with random weights, prefixes of TF1 names that it may lack).
-
-    `settings` are the contents of `task.json`; that a `NezhaConfig` does not fit them is a
-    `UserError`.
-    """
-    kind = kind_of_settings(settings, config)
-    # A regression model has no labels and one output.
-    num_labels = max(1, len(settings.get("labels", ())))
-    length, layer_mix = settings["max_seq_length"], settings.get("layer_mix", False)
-    model = kind.model(config, num_labels, length, layer_mix)
-    return model, () if kind.reads_pooler else (POOLER,)

@@ -53,14 +53,14 @@ def kind_of(names, named=None):
         return any(name.startswith(prefix) for name in names)
 
     every = list(kinds().values())
-    found = [
+    present = [
         kind
         for kind in every
         if any(map(has, _own_heads(kind, every))) or _has_several(kind, every, has)
     ]
     if named and named not in every and all(map(has, named.prefixes)):
-        found.insert(0, named)
-    largest = [k for k in found if not any(set(k.prefixes) < set(o.prefixes) for o in found)]
+        present.insert(0, named)
+    largest = [k for k in present if not any(set(k.prefixes) < set(o.prefixes) for o in present)]
     if not largest:
         return ENCODER
     same_heads = [kind for kind in largest if kind.prefixes == largest[-1].prefixes]
@@ -102,12 +102,12 @@ def kind_of_settings(settings, config):
     for kind in parts:
         if kind.model_class is model_class:
             return kind
-    found = {head.prefix: head for kind in parts for head in kind.heads}
+    own_heads = {head.prefix: head for kind in parts for head in kind.heads}
     for name in tf1_names(model_class(config)):
-        if not name.startswith(("bert/", *found)):
+        if not name.startswith(("bert/", *own_heads)):
             prefix = "".join(name.partition("/")[:2])
-            found[prefix] = Head(prefix, {})
-    return Kind(model_class.__name__, model_class, tuple(found.values()))
+            own_heads[prefix] = Head(prefix, {})
+    return Kind(model_class.__name__, model_class, tuple(own_heads.values()))
 
 
 def kind_of_architecture(name):

@@ -6,9 +6,8 @@ import os
 import numpy as np
 
 from nezha_tf.checkpoints import hugging_face, run_folder, tf1
-from nezha_tf.checkpoints.folder import model_of_task
-from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER
-from nezha_tf.checkpoints.name_table import OTHER_NAMES, hugging_face_name, tf1_names
+from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, kind_of_settings
+from nezha_tf.checkpoints.name_table import OTHER_NAMES, hugging_face_name
 from nezha_tf.checkpoints.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
 from nezha_tf.checkpoints.published import TOKENIZER_FILE
 from nezha_tf.checkpoints.run_folder import CONFIG_FILE, VOCAB_FILE
@@ -114,9 +113,9 @@ def write(folder, layout, source, weights, config):
         tf1.write_tensors(path, weights.values)
         if layout == OURS:
             tf1.name_newest(folder, [name])
-    if source.vocabulary:
+    if source.tokens:
         # Not the bytes of the file: to other readers a byte order mark would be part of a token.
-        lines = (f"{token}\n" for token in source.vocabulary.tokens)
+        lines = (f"{token}\n" for token in source.tokens)
         write_text(os.path.join(folder, VOCAB_FILE), "".join(lines))
     task = _task(source, weights, config)
     if task:
@@ -136,9 +135,10 @@ def _task(source, weights, config):
     task |= (weights.kind if is_of_task else source.kind).settings
     if not weights.has_layer_mix:
         task.pop("layer_mix", None)
-    model, may_be_missing = model_of_task(task, config)
-    needed = [name for name in tf1_names(model) if not name.startswith(may_be_missing)]
-    return task if weights.values.keys() >= set(needed) else None
+    kind = kind_of_settings(task, config)
+    optional = () if kind.reads_pooler else (POOLER,)
+    is_whole = all(name.startswith(optional) for name in weights.missing)
+    return task if is_whole and kind.heads == weights.kind.heads else None
 
 
 def _write_hugging_face(folder, source, weights, config):
@@ -161,8 +161,8 @@ def _write_hugging_face(folder, source, weights, config):
     dtypes = {value.dtype.name for value in tensors.values()}
     values |= {"architectures": [architecture], "torch_dtype": dtypes.pop()}
     values |= _labels(source, weights)
-    if source.vocabulary:
-        values["pad_token_id"] = source.vocabulary.tokens.index(PAD)
+    if source.tokens:
+        values["pad_token_id"] = source.tokens.index(PAD)
     _write_json(folder, HUGGING_FACE_CONFIG_FILE, values)
     if source.stated_case is not None:
         tokenizer = {

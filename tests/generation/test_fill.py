@@ -82,7 +82,10 @@ def test_mistakes_are_named(settings, tmp_path):
         ({"input_file": str(tmp_path / "no.txt")}, "cannot read"),
         ({"input_file": str(tmp_path / "none.txt")}, r"none.txt, line 1: no \[MASK"),
         ({"input_file": "a", "text": "[MASK]"}, "pass one of them"),
-        ({"text": "[MASK]", "input_file": None, "init_checkpoint": "none"}, "no checkpoint at no"),
+        (
+            {"text": "[MASK]", "input_file": None, "init_checkpoint": "none"},
+            "no model in none: it is not",
+        ),
         ({"text": "\udcff[MASK]", "input_file": None}, "not UTF-8"),
     ):
         with pytest.raises(UserError, match=message):

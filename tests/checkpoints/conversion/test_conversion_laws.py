@@ -20,6 +20,7 @@ from checkpoint_models import (
 from hugging_face_peer import spelt
 from hypothesis import given
 from hypothesis import strategies as st
+from published_models import TF1_MASKED_LM, TF1_NEXT_SENTENCE, tf1_body
 
 from nezha_tf import NezhaConfig, checkpoints
 from nezha_tf.checkpoints.kinds import kinds
@@ -50,29 +51,15 @@ def models(draw):
 
 def names_of_bert(kind, config):
     """Returns the names that the originals' programs give the weights of a model."""
-    norm, dense = ("gamma", "beta"), ("kernel", "bias")
-    parts = {"bert/embeddings/LayerNorm": norm}
-    for index in range(config.num_hidden_layers):
-        layer = f"bert/encoder/layer_{index}"
-        for part in ("attention/self/query", "attention/self/key", "attention/self/value"):
-            parts[f"{layer}/{part}"] = dense
-        for part in ("attention/output", "output"):
-            parts |= {f"{layer}/{part}/dense": dense, f"{layer}/{part}/LayerNorm": norm}
-        parts[f"{layer}/intermediate/dense"] = dense
+    is_absolute, layers = config.position_encoding == "absolute", range(config.num_hidden_layers)
+    names = {n for i in layers for n in tf1_body(is_absolute, pooler=False, layer=f"layer_{i}")}
     if kind in ("pretraining", "masked_lm", "permutation", "replaced_tokens"):
-        parts |= {
-            f"cls/predictions/transform/{n}": p for n, p in (("dense", dense), ("LayerNorm", norm))
-        }
+        names |= set(TF1_MASKED_LM)
+    if kind in ("pretraining", "permutation", "replaced_tokens"):
+        names |= set(TF1_NEXT_SENTENCE)
     head = ("output_weights", "output_bias")
-    heads = {"pretraining": ["cls/seq_relationship/"], "reading_comprehension": ["cls/squad/"]}
-    heads["permutation"] = heads["replaced_tokens"] = heads["pretraining"]
-    names = [f"{below}{name}" for below in heads.get(kind, ()) for name in head]
-    names += head if kind in TASKS else ()
-    names += [f"{name}/{part}" for name, both in parts.items() for part in both]
-    names += ["bert/embeddings/word_embeddings", "bert/embeddings/token_type_embeddings"]
-    names += ["cls/predictions/output_bias"] * ("cls/predictions/transform/dense" in parts)
-    names += ["bert/embeddings/position_embeddings"] * (config.position_encoding == "absolute")
-    return sorted(names)
+    names |= {f"cls/squad/{name}" for name in head if kind == "reading_comprehension"}
+    return sorted(names | set(head if kind in (*TASKS, "multiple_choice") else ()))
 
 
 OURS_ALONE = (
