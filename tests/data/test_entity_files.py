@@ -1,6 +1,5 @@
 """Files of sentences with entities: their formats, and one line for each fault."""
 
-import gzip
 import json
 
 import pytest
@@ -127,16 +126,6 @@ def test_an_entity_without_its_beginning_is_mended_and_counted(tmp_path):
     found = read(tmp_path, "a.txt", "李 I-PER\n四 I-PER\n北 I-LOC\n在 O\n京 B-LOC\n")
     assert found.sentences[0].entities == [(0, 2, "PER"), (2, 3, "LOC"), (4, 5, "LOC")]
     assert found.mended == 2
-
-
-def test_json_lines(tmp_path):
-    other = {"text": " a ", "id": 7, "entities": []}
-    text = json.dumps(JSON, ensure_ascii=False) + "\n" + json.dumps(other) + "\n"
-    found = read(tmp_path, "a.jsonl", text)
-    assert found.sentences == [Sentence(JSON["text"], [(3, 5, "LOC")]), Sentence(" a ", [])]
-    assert found.scheme is None
-    (tmp_path / "b.json.gz").write_bytes(gzip.compress(text.encode()))
-    assert read_entity_file(str(tmp_path / "b.json.gz")).sentences == found.sentences
 
 
 def test_what_is_predicted_may_be_raw(tmp_path):
