@@ -24,7 +24,7 @@ def read_tagged_lines(lines, rows):
     character may have several code points (`is_one_character`). In Weibo NER every character is
     followed by the number of its place in its word (`科0`); these numbers are left out.
 
-    `rows` is an object with `check_label(label)`, which raises `RowFault`, and `fail(place, fault)`,
+    `rows` has `check_label(label)`, which raises `RowFault`, and `fail(place, fault)`,
     which is called with the fault of a sentence.
     """
     found, has_places = [], _has_places(lines)
