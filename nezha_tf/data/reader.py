@@ -122,13 +122,9 @@ class ExampleReader:
         batches = numbered.batch(batch_size, drop_remainder=True)
         if by == "element":
             batches = batches.shard(num_shards, shard)
-        # Some transforms are quicker if they get several batches at once.
-        together = self._at_once // batch_size * batch_size
-        if together > batch_size:
-            batches = batches.rebatch(together, drop_remainder=True)
-        batches = self._changed(batches, f"{seed}/{shard}" if by == "file" else f"{seed}")
-        if together > batch_size:
-            batches = batches.rebatch(batch_size, drop_remainder=True)
+        seed = f"{seed}/{shard}" if by == "file" else f"{seed}"
+        changed = self._changed_together if self._at_once > batch_size else self._changed
+        batches = changed(batches, seed)
         return record_stream.prefetched(record_stream.endless(batches))
 
     def _count(self, files):
@@ -210,6 +206,22 @@ class ExampleReader:
             return batch
 
         return numbered_batches.map(changed, num_parallel_calls=tf.data.AUTOTUNE)
+
+    def _changed_together(self, numbered_batches, seed):
+        """Does the same for several batches at once; `rebatch` would take several times as long."""
+        batch_size = numbered_batches.element_spec[0].shape[0]
+        count = self._at_once // batch_size
+
+        @record_stream.traced_as_is
+        def flat(*parts):
+            return tuple(tf.reshape(part, [-1]) for part in parts)
+
+        @record_stream.traced_as_is
+        def parted(batch):
+            return {n: tf.reshape(v, (count, batch_size, v.shape[1])) for n, v in batch.items()}
+
+        joined = numbered_batches.batch(count, drop_remainder=True).map(flat)
+        return self._changed(joined, seed).map(parted).unbatch()
 
     @record_stream.traced_as_is
     def _parse(self, records):
