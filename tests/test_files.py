@@ -145,3 +145,44 @@ def test_objects_with_and_without_a_byte_order_mark(tmp_path):
     for mark in (b"", b"\xef\xbb\xbf"):
         path.write_bytes(mark + json.dumps({"a": "文"}, ensure_ascii=False).encode())
         assert files.read_object(path) == {"a": "文"}
+
+
+def test_globs_folders_and_all_folders_below(tmp_path):
+    for name in ("b/c/3.txt", "b/2.txt", "1.txt", "b/.hidden", ".git/4.txt", "b/c/x[1].txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "b" / "loop").symlink_to(tmp_path)
+
+    def found(pattern, **folders):
+        paths = files.expand(pattern, "input_file", **folders)
+        return [path.rpartition(f"{tmp_path}/")[2] for path in paths]
+
+    everything = ["1.txt", "b/2.txt", "b/c/3.txt", "b/c/x[1].txt"]
+    assert found(f"{tmp_path}/", in_folders="") == everything
+    assert found(f"{tmp_path}/b", in_folders="") == everything[1:]
+    assert found(f"{tmp_path}/b/c/x[1].txt") == everything[3:]
+    assert found(f"{tmp_path}/*.txt,{tmp_path}/1.txt") == everything[:1]
+    (tmp_path / "b" / "loop").unlink()
+    assert found(f"{tmp_path}/**/*.txt") == everything
+    # For TensorFlow, file:// is a store like any other.
+    assert found(f"file://{tmp_path}/**/*.txt") == everything
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="--input_file: no file matches"):
+        found(f"{tmp_path}/empty", in_folders="")
+    with pytest.raises(UserError, match="--input_file: no file matches"):
+        found(f"{tmp_path}/1.txt,{tmp_path}/*.gz")
+    (tmp_path / "2.txt").touch()
+    with pytest.raises(UserError, match=r"2\.txt is empty"):
+        found(f"{tmp_path}/*.txt")
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "folder" / "a.txt"
+    with files.whole_file(str(path)) as temporary, open(temporary, "w") as file:
+        file.write("old")
+    with pytest.raises(RuntimeError), files.whole_file(str(path)) as temporary:
+        with open(temporary, "w") as file:
+            file.write("half")
+        raise RuntimeError
+    assert [entry.name for entry in path.parent.iterdir()] == ["a.txt"]
+    assert path.read_text() == "old"

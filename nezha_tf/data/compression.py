@@ -111,7 +111,8 @@ _NO_TEXT = {
 
 def compression_of(file):
     """Returns the `Compression` of an open, buffered file, or None."""
-    return _by_magic(_head(file))
+    head = file.peek(_HEAD_BYTES)
+    return next((kind for kind in COMPRESSIONS if head.startswith(kind.magic)), None)
 
 
 def unpacked(path, file, with_parquet=False):
@@ -132,7 +133,7 @@ def unpacked(path, file, with_parquet=False):
             file = found.open(file)
         except UserError as error:
             raise UserError(f"{path}: {error}") from error
-    _require_text(path, _head(file), found, with_parquet and not found)
+    _require_text(path, file, found, with_parquet and not found)
     return file
 
 
@@ -147,20 +148,13 @@ def bare_name(path):
     return unpacked_name(path).lower()
 
 
-def _head(file):
-    return file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
-
-
-def _by_magic(head):
-    return next((kind for kind in COMPRESSIONS if head.startswith(kind.magic)), None)
-
-
-def _require_text(path, head, found, with_parquet):
+def _require_text(path, file, found, with_parquet):
+    head = file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
     kinds = (kind for magic, kind in _NO_TEXT.items() if head.startswith(magic))
-    what, help_ = next(kinds, ("", ""))
+    what, advice = next(kinds, ("", ""))
     if head[_TAR_PLACE:] == _TAR:
-        what, help_ = "a tar file", _UNPACK
-    if found and _by_magic(head):
-        what, help_ = "compressed twice", "decompress it once"
+        what, advice = "a tar file", _UNPACK
+    if found and compression_of(file):
+        what, advice = "compressed twice", "decompress it once"
     if what and not (with_parquet and head.startswith(PARQUET)):
-        raise UserError(f"{path} is {what}, which is not read here; {help_}")
+        raise UserError(f"{path} is {what}, which is not read here; {advice}")

@@ -69,10 +69,7 @@ class RecordFiles:
     """A set of files, the surveys of some of them, and the limit on their damage."""
 
     def __init__(self, paths, max_corrupt_records):
-        """Args:
-        paths: TFRecord files.
-        max_corrupt_records: most damaged records to skip, in all files together.
-        """
+        """`max_corrupt_records`: most damaged records to skip, in all files together."""
         self.max_corrupt_records = max_corrupt_records
         self._paths = paths
         self._surveys = {}
@@ -101,10 +98,7 @@ class RecordFiles:
         return sum(self._surveys[path].records for path in paths), message
 
     def survey(self, paths):
-        """Reads files completely and stores their surveys.
-
-        Returns:
-          One line on damage that was not known before, or "".
+        """Reads files completely; returns one line on damage that was not known before, or "".
 
         Raises:
           UserError: there are more damaged records than `max_corrupt_records`, a file has no

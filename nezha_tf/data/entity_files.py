@@ -35,13 +35,13 @@ class EntityFile:
 
     Attributes:
       sentences: list of `Sentence`.
-      lines: number of the first line of each sentence, or of its item in an array; list of int.
-      characters: of files of tagged characters, the characters of each sentence, which may have
-        several code points; list of list of str. None: each code point is one.
+      lines: number of the first line of each sentence, or of its item in an array.
+      characters: of files of tagged characters, lists of the characters of each sentence, which
+        may have several code points; None: each code point is one.
       scheme: the scheme of its tags, a key of `SCHEMES`; None: the file has no tags.
       mended: number of entities that break the scheme's rules (I- without B-) and were repaired.
       notes: `Counter` of what else the user should know.
-      export: function that returns the file's contents with other entities, which are a list of
+      export: function that returns the file's contents with other entities, a list of
         `FoundEntity` for each sentence; None: the file is no export of an annotation program.
     """
 
@@ -105,17 +105,14 @@ class EntitySource:
         self._labels = labels
 
     def ends_in(self, endings):
-        """Whether the file's name ends so."""
         return bare_name(self.path).endswith(endings)
 
     @functools.cached_property
     def lines(self):
-        """The lines, a list of str."""
         return [line.rstrip("\r\n") for line in whole_lines(self.path)]
 
     @functools.cached_property
     def columns(self):
-        """The `TokenColumns` of its lines, or None."""
         return columns_of([line for line in self.lines if not is_blank(line)])
 
     def is_tagged(self):
@@ -124,7 +121,6 @@ class EntitySource:
         return self.is_labelled or 2 * sum(map(is_tagged_line, filled)) > len(filled)
 
     def check_label(self, label):
-        """Raises a `RowFault` if a label is not allowed."""
         if self._labels is not None and label not in self._labels:
             known = ", ".join(sorted(self._labels))
             raise RowFault(f"the label {label!r} is not one of the model's labels ({known})")

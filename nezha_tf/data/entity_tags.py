@@ -50,15 +50,10 @@ def entities_of(tags):
 def well_formed(tags, scheme):
     """Returns the entities that follow the scheme exactly, as in seqeval's strict mode."""
     return [
-        entity
-        for entity in entities_of(tags)
-        if tags[entity.start : entity.end] == _written(entity, scheme)
+        Entity(start, end, label)
+        for start, end, label in entities_of(tags)
+        if tags[start:end] == tags_of([Entity(0, end - start, label)], end - start, scheme)
     ]
-
-
-def _written(entity, scheme):
-    length = entity.end - entity.start
-    return tags_of([Entity(0, length, entity.label)], length, scheme)
 
 
 def scheme_of(tags):

@@ -13,12 +13,9 @@ _DECODER = json.JSONDecoder()
 
 
 class Item(NamedTuple):
-    """A value of a file; of a row that cannot be read, a `RowFault`.
+    """A value of a file, or the `RowFault` of one that cannot be read.
 
-    Attributes:
-      unit: "line", or "item" in an array or a table.
-      number: the line's or the item's number, from 1.
-      value: the value.
+    Its unit is "line", or "item" in an array or a table; its number counts from 1.
     """
 
     unit: str

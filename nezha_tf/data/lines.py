@@ -8,7 +8,7 @@ from nezha_tf.util.errors import UserError
 
 
 class RowFault(Exception):
-    """An error in a row; its text is one line that says what is wrong, without the place.
+    """An error in a row: one line that says what is wrong, without the place.
 
     `part` is the part of the row that is faulty, where that is known.
     """
@@ -27,9 +27,7 @@ class BadRows:
     """
 
     def __init__(self, skip=False):
-        """Args:
-        skip: whether bad rows are skipped; if False, the first one is an error.
-        """
+        """`skip`: whether bad rows are skipped; if False, the first one is an error."""
         self._skip = skip
         self.count, self.first = 0, None
         self.num_blank, self.first_blank = 0, None
@@ -98,11 +96,7 @@ def is_text(value):
 
 
 def require_text(value, name):
-    """Returns a value of a file that must be a text which shows something.
-
-    Raises:
-      RowFault: it is no str, is blank, or holds half a character.
-    """
+    """Returns a value if it is a text that shows something; else raises a `RowFault`."""
     if not isinstance(value, str):
         raise RowFault(f"{name} is missing or not a text")
     if not value.strip():

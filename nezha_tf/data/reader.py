@@ -54,8 +54,8 @@ class ExampleReader:
             of a file, after a damaged length or a truncation, counts as one.
           features: the `schema.Feature`s to read from each record.
           transforms: the `Transform`s to apply to each batch, in this order.
-          counts: function that returns a dict of file to number of its records, of files that
-            need not be counted; it is called when the numbers are needed.
+          counts: function that returns a dict of files to numbers of records, of those that need
+            not be counted; it is called when the numbers are needed.
           known: files that are known to have records of one kind.
 
         Raises:
@@ -107,7 +107,12 @@ class ExampleReader:
             raise ValueError(f"by is {by!r}, not 'element' or 'file'")
         files, consumed = self.files, batch_size * num_shards
         if by == "file":
-            files, consumed = self._files_of(num_shards, shard), batch_size
+            files, consumed = self.files[shard::num_shards], batch_size
+            if len(self.files) < num_shards:
+                raise UserError(
+                    f"{len(self.files)} files cannot be shared among {num_shards} workers; make "
+                    "more files, or pass --input_sharding=element"
+                )
         first_epoch = rest = 0
         if skip_batches or (num_shards > 1 and self._record_files.max_corrupt_records):
             first_epoch, rest = divmod(skip_batches * consumed, self._count(files))
@@ -119,7 +124,8 @@ class ExampleReader:
             batches = batches.shard(num_shards, shard)
         seed = f"{seed}/{shard}" if by == "file" else f"{seed}"
         changed = self._changed_together if self._at_once > batch_size else self._changed
-        return record_stream.prefetched(record_stream.endless(changed(batches, seed)))
+        batches = changed(batches, seed)
+        return record_stream.prefetched(record_stream.endless(batches))
 
     def _count(self, files):
         # Where damage may be skipped, only reading tells how many records are left.
@@ -189,34 +195,22 @@ class ExampleReader:
             ) from error
         return message
 
-    def _files_of(self, num_shards, shard):
-        if len(self.files) < num_shards:
-            raise UserError(
-                f"{len(self.files)} files cannot be shared among {num_shards} workers; make more "
-                "files, or pass --input_sharding=element"
-            )
-        return self.files[shard::num_shards]
-
-    def _changed(self, numbered_batches, seed, and_then=None):
-        """Parses batches of (number in the stream, record) and applies the transforms.
-
-        `and_then(numbers, batch)` changes the batch at last.
-        """
+    def _changed(self, numbered_batches, seed, last=()):
+        """Parses batches of (number in the stream, record), and applies transforms and `last`."""
 
         @record_stream.traced_as_is
         def changed(numbers, records):
             batch = self._parse(records)
-            for transform in self._transforms:
+            for transform in (*self._transforms, *last):
                 batch = transform(batch, numbers, seed)
-            return batch if and_then is None else and_then(numbers, batch)
+            return batch
 
         return numbered_batches.map(changed, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _changed_together(self, numbered_batches, seed):
-        """Does the same for several batches of one size at once."""
+        """Does the same for several batches at once; `rebatch` would take several times as long."""
         batch_size = numbered_batches.element_spec[0].shape[0]
-        count = max(1, self._at_once // batch_size)
-        joined = numbered_batches.batch(count, drop_remainder=True)
+        count = self._at_once // batch_size
 
         @record_stream.traced_as_is
         def flat(*parts):
@@ -224,12 +218,10 @@ class ExampleReader:
 
         @record_stream.traced_as_is
         def parted(batch):
-            return {
-                name: tf.reshape(values, (count, batch_size, values.shape[1]))
-                for name, values in batch.items()
-            }
+            return {n: tf.reshape(v, (count, batch_size, v.shape[1])) for n, v in batch.items()}
 
-        return self._changed(joined.map(flat), seed).map(parted).unbatch()
+        joined = numbered_batches.batch(count, drop_remainder=True).map(flat)
+        return self._changed(joined, seed).map(parted).unbatch()
 
     @record_stream.traced_as_is
     def _parse(self, records):

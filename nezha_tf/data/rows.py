@@ -23,8 +23,8 @@ class Row(NamedTuple):
     Attributes:
       values: dict of column name to text.
       path: its file.
-      line: the number of its first line; in an array or a table of JSON, of the item; from 1.
-      unit: "line" or "item".
+      line, unit: the number of its first line and "line"; in an array or a table of JSON, that of
+        the item and "item"; from 1.
     """
 
     values: dict[str, str]
@@ -123,9 +123,6 @@ def read_pairs(paths, columns=PAIR, optional=(), bad_rows=None):
       columns: the names of the columns of sources and of targets in the files.
       optional: ("tgt",) if targets may be missing.
       bad_rows: as for `read_rows`.
-
-    Raises:
-      UserError: both columns have one name, or as `read_rows`.
     """
     names = dict(zip(columns, PAIR, strict=True))
     if len(names) < len(PAIR):

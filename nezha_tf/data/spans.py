@@ -23,12 +23,9 @@ LABELS, WORDS = ("label", "labels", "type"), ("text", "entity", "word")
 
 
 class EntitySpan(NamedTuple):
-    """An entity of a file.
+    """An entity of a file: its places as they stand there, and its label.
 
-    Attributes:
-      start, end: places in the text, as they stand in the file.
-      label: its label.
-      words: the characters that it covers, as the file says them; None: the file does not.
+    `words` are the characters that it covers, as the file says them; None: it does not say them.
     """
 
     start: object
@@ -44,7 +41,7 @@ class Annotated(NamedTuple):
       text: str.
       spans: list of `EntitySpan`; None: it is not annotated.
       notes: `Counter` of what was passed over.
-      tags: its tags, if it has tags instead of places; None: it has none.
+      tags: its tags, if it has tags instead of places.
     """
 
     text: str
@@ -113,11 +110,7 @@ INCLUSIVE = _countings(1, "first character behind them")
 
 
 def only_label(labels):
-    """Returns the label of an entity that may have a list of them; None: the list is empty.
-
-    Raises:
-      RowFault: there are several.
-    """
+    """Returns the label of an entity that may have a list of one, or of none (None)."""
     if not isinstance(labels, list):
         return labels
     if len(labels) > 1:
@@ -152,12 +145,9 @@ def _span_of(entity):
 
 
 class Found(NamedTuple):
-    """The entities of a text.
+    """The entities of a text: `Entity`s by characters, in order and without overlap.
 
-    Attributes:
-      entities: list of `Entity`, by characters, in order and without overlap.
-      counting: the `Counting` of their places.
-      notes: `Counter` of what the user should know.
+    `counting` is the `Counting` of their places, `notes` counts what the user should know.
     """
 
     entities: list[Entity]

@@ -12,7 +12,7 @@ class Answer(NamedTuple):
 
     Attributes:
       text: str.
-      start: place of its first character in the passage; None: the passage does not contain it.
+      start: place of its first character; None: the passage does not contain it.
       is_moved: whether `start` differs from the place in the file.
       is_searched: whether the file has no place, and `start` is the first in the passage.
     """

@@ -34,101 +34,80 @@ class StreamReader(ExampleReader):
         """
         if num_shards > 1:
             raise UserError("streams of text cannot be shared among workers; use one worker")
-        streams = self._streams(batch_size)
-        records = streams.records(skip_batches % streams.length, repeat=True)
-        numbered = records.enumerate(skip_batches * batch_size)
-        batches = self._in_streams(numbered, batch_size, streams.length, f"{seed}")
+        batches = self._batches(batch_size, f"{seed}", skip_batches, repeat=True)
         return record_stream.prefetched(record_stream.endless(batches))
 
     def evaluation_batches(self, batch_size, max_batches, skip_batches=0):
         """Returns at most `max_batches` batches; see `ExampleReader.evaluation_batches`."""
-        streams = self._streams(batch_size)
-        records = streams.records(skip_batches).enumerate(skip_batches * batch_size)
-        batches = self._in_streams(records, batch_size, streams.length, "evaluation")
+        batches = self._batches(batch_size, "evaluation", skip_batches)
         return record_stream.prefetched(batches.take(max(0, max_batches - skip_batches)))
 
-    def _in_streams(self, numbered, batch_size, length, seed):
-        def with_starts(numbers, batch):
-            is_start = (numbers // batch_size) % length == 0
+    def _batches(self, count, seed, skip_batches, repeat=False):
+        """Returns batches of `count` streams; with `repeat`, again and again without end."""
+        length = len(self._index) // count
+        if not length:
+            raise UserError(
+                f"{len(self._index)} records cannot fill {count} streams; lower the batch size, "
+                "or make more examples"
+            )
+        first = skip_batches % length if repeat else skip_batches
+        passes = tf.data.Dataset.from_tensors(self._tables(count, length, first))
+        if repeat:
+            again = tf.data.Dataset.from_tensors(self._tables(count, length, 0)).repeat()
+            passes = passes.concatenate(again)
+        # Only inside a function can TensorFlow handle a dataset of a part of a file.
+        records = passes.flat_map(record_stream.traced_as_is(self._in_turn))
+
+        def with_starts(batch, numbers, _):
+            is_start = (numbers // count) % length == 0
             return {**batch, STREAM_STARTS.name: tf.cast(is_start, tf.int32)[:, None]}
 
-        numbered = numbered.batch(batch_size, drop_remainder=True)
-        return self._changed(numbered, seed, with_starts)
-
-    def _streams(self, count):
-        """Returns the `_Streams` of the records."""
-        total = sum(map(len, self._places))
-        if total < count:
-            raise UserError(
-                f"{total} records cannot fill {count} streams; lower the batch size, or make more "
-                "examples"
-            )
-        return _Streams(self.files, self._places, count, total // count)
+        numbered = records.enumerate(skip_batches * count).batch(count, drop_remainder=True)
+        return self._changed(numbered, seed, [with_starts])
 
     @functools.cached_property
-    def _places(self):
-        return [_offsets(path) for path in self.files]
+    def _index(self):
+        """Of each record: its file, first byte and the records left in the file, int64 [n, 3]."""
+        rows = [np.zeros((0, 3), np.int64)]
+        for number, path in enumerate(self.files):
+            offsets = _offsets(path)
+            left = np.arange(len(offsets), 0, -1)
+            rows.append(np.stack([np.full_like(offsets, number), offsets, left], axis=1))
+        return np.concatenate(rows)
 
+    def _tables(self, count, length, first):
+        """Returns where the records are, of all streams from the `first` of each on.
 
-class _Streams:
-    """`count` streams of `length` records; `places` has the byte of each record of each file."""
-
-    def __init__(self, files, places, count, length):
-        self.length = length
-        self._files = tf.constant([str(file) for file in files])
-        self._count = count
-        self._file_of = np.repeat(np.arange(len(files)), [len(part) for part in places])
-        self._place_of = np.concatenate(places)
-        # The number of records from each one to the end of its file.
-        self._left_of = np.concatenate([np.arange(len(part), 0, -1) for part in places])
-
-    def records(self, first, repeat=False):
-        """Returns a dataset of the records of all streams in turn, from the `first` of each on.
-
-        With `repeat`, it goes on with all records again, without end.
+        That is (int64 [B + 1]: the rows of each stream, int64 [n, 3]: file, byte, records).
         """
-        # Only inside a function can TensorFlow handle a dataset of a part of a file.
-        passes = tf.data.Dataset.from_tensors(self._tables(first))
-        if repeat:
-            again = tf.data.Dataset.from_tensors(self._tables(0)).repeat()
-            passes = passes.concatenate(again)
-        return passes.flat_map(record_stream.traced_as_is(self._in_turn))
+        ends, rows = [0], [np.zeros((0, 3), np.int64)]
+        for stream in range(count):
+            begin, end = stream * length + first, (stream + 1) * length
+            while begin < end:
+                file, offset, left = self._index[begin]
+                rows.append([[file, offset, min(left, end - begin)]])
+                begin += left
+            ends.append(len(rows) - 1)
+        table = tf.ensure_shape(tf.constant(np.concatenate(rows), tf.int64), (None, 3))
+        return tf.constant(ends, tf.int64), table
 
     def _in_turn(self, ends, table):
+        files = tf.constant([str(file) for file in self.files])
+
         def read(index):
             # tf.unstack would make TensorFlow 2.21 crash here.
             part = table[index]
-            return record_stream.raw_records(self._files[part[0]], part[1]).take(part[2])
+            return record_stream.raw_records(files[part[0]], part[1]).take(part[2])
 
         def stream(index):
             return tf.data.Dataset.range(ends[index], ends[index + 1]).flat_map(read)
 
-        return tf.data.Dataset.range(self._count).interleave(
-            stream, cycle_length=self._count, block_length=1
-        )
-
-    def _tables(self, first):
-        """Returns (int64 [B + 1], int64 [n, 3]): rows of each stream, parts of files."""
-        parts = [self._parts(stream * self.length + first) for stream in range(self._count)]
-        ends = tf.constant(np.cumsum([0, *map(len, parts)]), tf.int64)
-        return ends, tf.ensure_shape(tf.constant(np.concatenate(parts), tf.int64), (None, 3))
-
-    def _parts(self, begin):
-        """Returns the parts of files that a stream reads, int64 [n, 3]: file, byte, records."""
-        end, parts = (begin // self.length + 1) * self.length, [np.zeros((0, 3), np.int64)]
-        while begin < end:
-            count = min(int(self._left_of[begin]), end - begin)
-            parts.append([[self._file_of[begin], self._place_of[begin], count]])
-            begin += count
-        return np.concatenate(parts)
+        count = ends.shape[0] - 1
+        return tf.data.Dataset.range(count).interleave(stream, cycle_length=count, block_length=1)
 
 
 def _offsets(path):
-    """Returns the byte at which each record of a file begins, int64 [n].
-
-    Raises:
-      UserError: a record is damaged, or the file cannot be read.
-    """
+    """Returns the byte at which each record of a file begins, int64 [n]; none may be damaged."""
     sizes = [0]
     for number, frame, fault in read_frames(path):
         if fault:

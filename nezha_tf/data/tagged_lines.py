@@ -17,16 +17,14 @@ class TaggedSentence(NamedTuple):
 
 
 def read_tagged_lines(lines, rows):
-    """Returns the sentences of a file, a list of `TaggedSentence`.
+    """Returns the sentences of lines, a list of `TaggedSentence`.
 
     A line is a character, a space or a tab, and its tag; a blank line is between sentences. The
     character may have several code points (`is_one_character`). In Weibo NER every character is
     followed by the number of its place in its word (`科0`); these numbers are left out.
 
-    Args:
-      lines: the lines of a file, list of str.
-      rows: an object with `check_label(label)`, which raises `RowFault`, and `fail(place, fault)`,
-        which is called with the fault of a sentence.
+    `rows` has `check_label(label)`, which raises `RowFault`, and `fail(place, fault)`,
+    which is called with the fault of a sentence.
     """
     found, has_places = [], _has_places(lines)
     for first, block in _blocks(lines):

@@ -61,8 +61,7 @@ class TextForm(NamedTuple):
     Attributes:
       endings: how the names of such files end.
       pattern: what such a file begins with; a file that has the ending may begin otherwise.
-      read: function of (path, open file, `Reading`) that yields the documents, each a list of
-        lines; None: the file is plain text.
+      read: function of (path, open file, `Reading`) that yields documents, each a list of lines.
     """
 
     endings: tuple

@@ -4,7 +4,7 @@ import gzip
 import json
 
 import pytest
-from annotation_forms import ALL, FORMS, RIGHT, TEXTS, marks, rows, task
+from annotation_forms import ALL, FORMS, RIGHT, TEXTS, marks, task
 
 from nezha_tf.data.entity_files import Sentence, read_entity_file
 from nezha_tf.data.lines import BadRows
@@ -126,66 +126,18 @@ def test_places_are_made_exact_and_told(tmp_path):
     assert found.sentences[0].entities == [(0, 3, "X")]
 
 
-FAULTS = (
-    (rows("label", [[[0, 9, "PER"]], [], []]), "from 0 to 9", "of 6 characters"),
-    (rows("label", [[], [], [[6, 8, "LOC"]]]), "from 6 to 8", "in UTF-16 units"),
-    (rows("label", [[[0, 2, "PER"], [1, 3, "PER"]], [], []]), "overlap", "(0, 2, 'PER')"),
-    (rows("label", [[[0, 0, "PER"]], [], []]), "from 0 to 0", "does not fit"),
-    (rows("label", [[[0, 2, 4]], [], []]), "label is 4", "must be a word"),
-    (rows("label", [[[0, 2, "\ud800"]], [], []]), "label is", "must be a word"),
-    (rows("label", [{"PER": {"李杜": [[0, 1]]}}, {}, {}]), "'李白' from 0 to 1", "'李杜'"),
-    (rows("label", [{"PER": [[0, 1]]}, {}, {}]), "\"label\" of 'PER'", "words"),
-    ([task(TEXTS[0], (1, 3, "李白", "PER"))], "'白在' from 1 to 3", "'李白' is there"),
-    ([{"tokens": ["李"], "ner_tags": [3]}], '"ner_tags" are numbers', "names"),
-    ([{"tokens": ["李", "白"], "ner_tags": ["O"]}], "2 tokens, but 1 tags", "ner_tags"),
-    ([{"tokens": ["李", ""], "ner_tags": ["O", "O"]}], '"tokens" holds', "empty"),
-    ([{"tokens": ["李"], "ner_tags": ["PER"]}], "'PER' is not a tag", "with a label"),
-    ([{"text": "李白", "label": "好"}], '"entities" is missing', "write []"),
-    (
-        [{"data": {"a": "李", "b": "白"}, "annotations": [{"result": []}]}],
-        "one of 'a', 'b'",
-        "named",
-    ),
-    (
-        [{"data": {"a": "x.png"}, "annotations": [{"result": [{"type": "brushlabels"}]}]}],
-        "'brushlabels'",
-        "not of a text",
-    ),
-    ([7], "not a JSON object", "text"),
-)
-
-
-@pytest.mark.parametrize("values, where, why", FAULTS, ids=[fault[1] for fault in FAULTS])
-def test_faults_are_one_line_with_file_and_row(tmp_path, values, where, why):
-    bad = next(n for n, value in enumerate(values) if value not in rows("label", ([], {}, []))[1:])
-    bad = 2 if "6 to 8" in where else 0
-    with pytest.raises(UserError) as error:
-        read(tmp_path, json.dumps([*values, FORMS["CLUENER"][0]]))
-    message = str(error.value)
-    assert f"a.json, item {bad + 1}: " in message and where in message and why in message
-    assert len(message.splitlines()) == 1
-    bad_rows = BadRows(skip=True)
-    found = read(tmp_path, as_lines([*values, FORMS["CLUENER"][0]]), bad_rows=bad_rows)
-    assert len(found.sentences) == len(values) and bad_rows.count == 1
-    assert f"a.json, line {bad + 1}: " in bad_rows.first
-
-
-@pytest.mark.parametrize(
-    "others",
-    (
+def test_what_is_beside_the_own_form_does_not_count(tmp_path):
+    entity = {"start": 0, "end": 2, "label": "PER"}
+    for others in (
         {"label": ["诗"]},
         {"data": {"text": "白李"}, "annotations": []},
         {"label": {"PER": {}}},
         {"tokens": ["白", "李"], "ner_tags": ["O", "O"]},
         {"annotation_id": 3, "labels": [0]},
-    ),
-    ids=str,
-)
-def test_what_is_beside_the_own_form_does_not_count(tmp_path, others):
-    entity = {"start": 0, "end": 2, "label": "PER"}
-    rows = [{"text": "李白", "entities": entities, **others} for entities in ([entity], [])]
-    found = read(tmp_path, as_array(rows))
-    assert found.sentences == [Sentence("李白", [(0, 2, "PER")]), Sentence("李白", [])]
+    ):
+        rows = [{"text": "李白", "entities": entities, **others} for entities in ([entity], [])]
+        found = read(tmp_path, as_array(rows))
+        assert found.sentences == [Sentence("李白", [(0, 2, "PER")]), Sentence("李白", [])]
     # But of two lists the one with entities is meant.
     row = {"text": "李白", "entities": [], "label": [[0, 1, "PER"]]}
     (found,) = read(tmp_path, as_array([row])).sentences
@@ -227,32 +179,26 @@ def test_brat(tmp_path):
     assert read_entity_file(path).sentences == [Sentence(TXT, [])]
 
 
-@pytest.mark.parametrize(
-    "line, fault",
-    (
-        ("T3\tPER 0 1;6 7\t李 。", "T3 is in several places (0 1;6 7), which tags cannot show"),
-        ("T3\tPER 1 3\t白在", "the entities (0, 2, 'PER') and (1, 3, 'PER') overlap"),
-        ("T3\tPER 4 6\t李白", "the text has '长安' from 4 to 6, but the file says that '李白'"),
-        ("T3\tPER 0 99\t李白", "from 0 to 99"),
-        ("T3 PER 0 2 李白", "is not an identifier, a label with two places"),
-        ("李白 B-PER", "is no line of brat's"),
-        ("T3\tGPE 9 10\t维", "the label 'GPE' is not one of the model's"),
-    ),
+FAULTS_OF_BRAT = (
+    ("T3\tPER 0 1;6 7\t李 。", "T3 is in several places (0 1;6 7), which tags cannot show"),
+    ("T3\tPER 1 3\t白在", "the entities (0, 2, 'PER') and (1, 3, 'PER') overlap"),
+    ("T3\tPER 4 6\t李白", "the text has '长安' from 4 to 6, but the file says that '李白'"),
+    ("T3\tPER 0 99\t李白", "from 0 to 99"),
+    ("T3 PER 0 2 李白", "is not an identifier, a label with two places"),
+    ("李白 B-PER", "is no line of brat's"),
+    ("T3\tGPE 9 10\t维", "the label 'GPE' is not one of the model's"),
 )
-def test_faults_of_brat(tmp_path, line, fault):
-    path = write_brat(
-        tmp_path,
-        f"T1\tPER 0 2\t李白\nT2\tLOC 4 6\t长安\n{line}\n".replace(
-            "T2\tLOC 4 6\t长安\n" if "4 6" in line else "", ""
-        ),
-    )
-    number = 2 if "4 6" in line else 3
-    with pytest.raises(UserError) as error:
-        read_entity_file(path, labels={"PER", "LOC"})
-    assert f"a.ann, line {number}: " in str(error.value) and fault in str(error.value)
-    bad_rows = BadRows(skip=True)
-    assert read_entity_file(path, labels={"PER", "LOC"}, bad_rows=bad_rows).sentences == []
-    assert bad_rows.count == 1
+
+
+def test_faults_of_brat(tmp_path):
+    for line, fault in FAULTS_OF_BRAT:
+        path = write_brat(tmp_path, f"T1\tPER 0 2\t李白\n{line}\n")
+        with pytest.raises(UserError) as error:
+            read_entity_file(path, labels={"PER", "LOC"})
+        assert "a.ann, line 2: " in str(error.value) and fault in str(error.value)
+        bad_rows = BadRows(skip=True)
+        assert read_entity_file(path, labels={"PER", "LOC"}, bad_rows=bad_rows).sentences == []
+        assert bad_rows.count == 1
 
 
 def test_brat_without_its_text(tmp_path):

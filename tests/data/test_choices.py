@@ -79,7 +79,10 @@ def test_ids_do_not_depend_on_the_rows_before(tmp_path):
 
 def test_chid_of_clue(tmp_path):
     """The passages' punctuation is that of CLUE's program; the answers lie beside."""
-    path = write(tmp_path / "train.json", CHID, {**CHID, "content": ["#idiom000009#"]})
+    path = tmp_path / "train.json.gz"
+    rows = (CHID, {**CHID, "content": ["#idiom000009#"]})
+    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    path = str(path)
     with pytest.raises(UserError, match=r"there is no .*train_answer\.json; fetch it"):
         read_chid(path)
     assert all(q.answer is None for q in read_chid(path, needs_answers=False))
@@ -90,15 +93,6 @@ def test_chid_of_clue(tmp_path):
     assert found[0].context == found[1].context == '他"#idiom000001#"，又#idiom000002#...'
     assert found[0].group == found[1].group != found[2].group
     assert found[0].text is None and found[0].choices == tuple(CHID["candidates"])
-
-
-def test_packed_chid(tmp_path):
-    path = tmp_path / "train.json.gz"
-    path.write_bytes(gzip.compress(json.dumps(CHID).encode()))
-    with pytest.raises(UserError, match=r"there is no \S*/train_answer\.json; fetch it"):
-        read_chid(str(path))
-    write(tmp_path / "train_answer.json", {"#idiom000001#": 2, "#idiom000002#": 0})
-    assert [question.answer for question in read_chid(str(path))] == [2, 0]
 
 
 def test_chid_of_fewclue(tmp_path):

@@ -1,9 +1,9 @@
 """Files of sentences with entities: their formats, and one line for each fault."""
 
-import gzip
 import json
 
 import pytest
+from annotation_forms import task
 
 from nezha_tf.data.entity_files import Sentence, read_entity_file
 from nezha_tf.data.lines import BadRows
@@ -129,16 +129,6 @@ def test_an_entity_without_its_beginning_is_mended_and_counted(tmp_path):
     assert found.mended == 2
 
 
-def test_json_lines(tmp_path):
-    other = {"text": " a ", "id": 7, "entities": []}
-    text = json.dumps(JSON, ensure_ascii=False) + "\n" + json.dumps(other) + "\n"
-    found = read(tmp_path, "a.jsonl", text)
-    assert found.sentences == [Sentence(JSON["text"], [(3, 5, "LOC")]), Sentence(" a ", [])]
-    assert found.scheme is None
-    (tmp_path / "b.json.gz").write_bytes(gzip.compress(text.encode()))
-    assert read_entity_file(str(tmp_path / "b.json.gz")).sentences == found.sentences
-
-
 def test_what_is_predicted_may_be_raw(tmp_path):
     raw = "李 四在北京。\n\n A O\n我 不\n"
     found = read(tmp_path, "raw.txt", raw, is_labelled=False)
@@ -174,6 +164,26 @@ FAULTS = (
     ("a.jsonl", "", '{"text": "北京", "entities": {"start": 0}}', '"entities" is missing'),
     ("a.jsonl", "", '{"text": "北京", "entities": [[0, 1]]}', "not [0, 1"),
 )
+MARK = {"type": "brushlabels"}
+TEXT = "李白在长安。"
+# Values of other forms, as `annotation_forms` has them.
+VALUES = (
+    ({"text": TEXT, "label": [[0, 9, "PER"]]}, "from 0 to 9", "of 6 characters"),
+    ({"text": "😀王维住在蓝田", "label": [[6, 8, "LOC"]]}, "from 6 to 8", "in UTF-16 units"),
+    ({"text": TEXT, "label": [[0, 2, 4]]}, "label is 4", "must be a word"),
+    ({"text": TEXT, "label": [[0, 2, "\ud800"]]}, "label is", "must be a word"),
+    ({"text": TEXT, "label": {"PER": {"李杜": [[0, 1]]}}}, "'李白' from 0 to 1", "'李杜'"),
+    ({"text": TEXT, "label": {"PER": [[0, 1]]}}, "\"label\" of 'PER'", "words"),
+    (task(TEXT, (1, 3, "李白", "PER")), "'白在' from 1 to 3", "'李白' is there"),
+    ({"tokens": ["李"], "ner_tags": [3]}, '"ner_tags" are numbers', "names"),
+    ({"tokens": ["李", "白"], "ner_tags": ["O"]}, "2 tokens, but 1 tags", "ner_tags"),
+    ({"tokens": ["李", ""], "ner_tags": ["O", "O"]}, '"tokens" holds', "empty"),
+    ({"tokens": ["李"], "ner_tags": ["PER"]}, "'PER' is not a tag", "with a label"),
+    ({"text": "李白", "label": "好"}, '"entities" is missing', "write []"),
+    ({"data": {"a": "李", "b": "白"}, "annotations": [{"result": []}]}, "one of 'a', 'b'", "named"),
+    ({"data": {"a": "x"}, "annotations": [{"result": [MARK]}]}, "'brushlabels'", "not of a text"),
+    (7, "not a JSON object", "text"),
+)
 SPANS = (
     ([0, 3, "LOC"], "an entity from 0 to 3 (the first character after it) does not fit a text"),
     ([1, 1, "LOC"], "from 1 to 1"),
@@ -188,7 +198,10 @@ SPANS = (
 
 
 def faults():
+    """Yields (name of a file, text before the fault, the fault's text, messages)."""
     yield from FAULTS
+    for value, *messages in VALUES:
+        yield "a.jsonl", "", json.dumps(value), *messages
     for span, message in SPANS:
         names = ("start", "end", "label")
         entities = [dict(zip(names, span, strict=True))]
@@ -199,13 +212,14 @@ def faults():
 
 def test_a_fault_is_one_line_or_counted(tmp_path):
     good = {".txt": "李 B-PER\n四 I-PER\n\n", ".jsonl": json.dumps(JSON) + "\n"}
-    for name, before, bad, message in faults():
+    for name, before, bad, *messages in faults():
         sound = good[name[1:]]
         text = sound + before + bad + "\n\n"[: 2 - name.count("json")] + sound
         line = (sound + before).count("\n") + 1
         with pytest.raises(UserError) as error:
             read(tmp_path, name, text, labels={"LOC", "PER"})
-        assert f"{name}, line {line}: " in str(error.value) and message in str(error.value), bad
+        assert f"{name}, line {line}: " in str(error.value), bad
+        assert all(message in str(error.value) for message in messages), bad
         assert "\n" not in str(error.value)
         bad_rows = BadRows(skip=True)
         found = read(tmp_path, name, text, labels={"LOC", "PER"}, bad_rows=bad_rows)

@@ -115,33 +115,6 @@ def test_any_bytes_are_sentences_or_an_error(tmp_path, content, name, is_labelle
         assert places == sorted({*places}) and set(places) <= {*range(len(text))}
 
 
-def either(*strategies):
-    """Draws from both strategies equally often, although one may be a union itself."""
-    return st.sampled_from(strategies).flatmap(lambda strategy: strategy)
-
-
-@laws.examples(200)
-@given(st.data(), st.booleans())
-def test_any_json_is_a_sentence_or_an_error(tmp_path, data, is_labelled):
-    values = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
-    values |= st.lists(values, max_size=2)
-    place = either(st.integers(-1, 5), st.integers(-1, 5), st.integers(-1, 5), values)
-    label = either(LABELS, LABELS, LABELS, values)
-    entity = st.fixed_dictionaries({"start": place, "end": place, "label": label})
-    entities = either(st.lists(either(entity, entity, values), max_size=2), values)
-    text = either(st.just("甲乙丙"), st.just("甲乙丙"), values)
-    found = either(*[st.fixed_dictionaries({"text": text, "entities": entities})] * 3, values)
-    path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps(data.draw(found)))
-    try:
-        (sentence,) = read_entity_file(str(path), is_labelled).sentences
-    except UserError as error:
-        assert len(str(error).splitlines()) == 1
-        return
-    for start, end, label in sentence.entities or ():
-        assert 0 <= start < end <= len(sentence.text) and label.strip()
-
-
 @laws.examples(300)
 @given(mutations(list(FORMS.values()), 0, 3, "PER", []), st.booleans(), st.booleans())
 def test_any_change_of_an_export_is_sentences_or_an_error(tmp_path, values, is_labelled, skip):

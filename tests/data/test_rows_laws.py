@@ -95,7 +95,7 @@ BLANK = st.sampled_from(("", " \t", "\u3000\u200b", "\ufeff"))
 
 
 @laws.examples(100)
-@given(TABLES, st.sampled_from(("records", "columns", "index", "split")), st.data())
+@given(TABLES, st.sampled_from(("records", "columns", "index", "split", "table")), st.data())
 def test_every_form_of_json_gives_the_same_rows(tmp_path, table, form, data):
     rows = [dict(zip(NAMES, (f"甲{value}" for value in row), strict=True)) for row in table]
     blanks = [data.draw(BLANK) for _ in rows]
@@ -109,6 +109,7 @@ def test_every_form_of_json_gives_the_same_rows(tmp_path, table, form, data):
         "columns": {n: {str(i): row[n] for i, row in enumerate(rows)} for n in NAMES},
         "index": {str(i): row for i, row in enumerate(rows)},
         "split": {"columns": NAMES, "index": [*range(len(rows))], "data": cells},
+        "table": {"schema": {"fields": []}, "data": rows},
     }[form]
     indent = data.draw(st.sampled_from((None, 0, 3)))
     content = json.dumps(whole, ensure_ascii=data.draw(st.booleans()), indent=indent)
@@ -117,6 +118,7 @@ def test_every_form_of_json_gives_the_same_rows(tmp_path, table, form, data):
     by_line, by_item = (list(read_rows(str(tmp_path / n), NAMES)) for n in ("a.jsonl", "a.json"))
     assert [row.values for row in by_line] == [row.values for row in by_item] == expected
     assert [row.line for row in by_line] == [2 * row.line - 1 for row in by_item]
+    assert by_item[-1].place == f"{tmp_path}/a.json, item {len(rows)}"
 
 
 VALUES = st.recursive(

@@ -36,13 +36,6 @@ def other_forms():
     yield [{"question_id": 1, "question": "谁？", "documents": [document], **found}]
 
 
-def test_the_other_forms_are_valid(tmp_path):
-    path = tmp_path / "questions.json"
-    for rows in other_forms():
-        path.write_text(json.dumps(rows))
-        assert len(read_questions([str(path)])) == 1
-
-
 def assert_sound_or_refused(path, content, **options):
     """Asserts what must hold for any file."""
     path.write_bytes(content)

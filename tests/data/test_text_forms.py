@@ -22,7 +22,6 @@ from nezha_tf.data.corpus import open_text, read_documents, read_lines
 from nezha_tf.data.encodings import likeliest
 from nezha_tf.data.text_forms import Reading, split_sentences
 from nezha_tf.text.characters import INVISIBLE_RANGES, is_blank
-from nezha_tf.util import files
 from nezha_tf.util.errors import UserError
 
 DOCUMENTS = [["早上好。", "豆浆是新磨的。"], ["“趁热喝！”"], ["第三篇，é🙂。", "  尾。"]]
@@ -71,14 +70,12 @@ FORMS = {
     "packed lines": ("a.JSONL.gz", lambda: gzip.compress(as_lines(ROWS)), {}),
     "parquet": ("a.parquet", lambda: as_parquet(ROWS), {}),
     "parquet fields": ("a", lambda: as_parquet(titled()), {"text_fields": ("title", "body")}),
-    "gzip without its ending": ("a", lambda: gzip.compress(PLAIN.encode()), {}),
-    "two members": ("a.gz", lambda: b"".join(gzip.compress(p.encode()) for p in halves()), {}),
+    "two members": ("a", lambda: b"".join(gzip.compress(p.encode()) for p in halves()), {}),
     "bzip2": ("a.bz2", lambda: b"".join(bz2.compress(p.encode()) for p in halves()), {}),
     "xz": ("a.txt", lambda: b"".join(lzma.compress(p.encode()) for p in halves()), {}),
     "zstd": ("a.zst", lambda: in_frames(PLAIN.encode()), {}),
     "gb18030": ("a.txt", lambda: PLAIN.encode("gb18030"), {"encoding": "gb18030"}),
     "utf-16": ("a.txt", lambda: PLAIN.encode("utf-16"), {"encoding": "utf-16"}),
-    "utf-16-be": ("a.txt", lambda: PLAIN.encode("utf-16-be"), {"encoding": "utf-16-be"}),
     "gb18030 lines": (
         "a.jsonl.xz",
         lambda: lzma.compress(as_lines(ROWS, ensure_ascii=False).decode().encode("gb18030")),
@@ -147,9 +144,7 @@ def array_file():
     (
         ("a.jsonl", as_lines(ROWS) + b"\n{oops\n", {}, "line 5: not JSON"),
         ("a.jsonl", as_lines(ROWS) + b"[1]\n", {}, "line 4: not a JSON object"),
-        ("a.jsonl", b"plain\n", {}, "line 1: not JSON"),
         ("a.json", b'{\n "a": 1}\n', {}, "line 1: not JSON .* an object with a text on each line"),
-        ("a.json", b"[" * 100_000, {}, "line 1: not JSON"),
         ("a.txt", b'[{"text": "a"}, {', {}, "not JSON"),
         (
             "a.jsonl",
@@ -159,11 +154,9 @@ def array_file():
         ),
         ("a.jsonl", as_lines(ROWS), {"text_fields": ("id",)}, "line 1: 'id' is neither a text"),
         ("a.jsonl", as_lines(ROWS), {"text_fields": ("text", "b")}, "line 1: no field 'b', but"),
-        ("a.jsonl", as_lines([{"text": [1]}]), {}, "line 1: 'text' is neither a text"),
         ("a.jsonl", as_lines([{"text": "\ud800"}]), {}, "line 1: the text has half a character"),
         ("a.jsonl", '{"text": "坏的行"}'.encode("gb18030"), {}, "line 1: not UTF-8 .*=gb18030"),
         ("a.txt", SAMPLE[:900].encode("gb18030"), {}, "line 1: not UTF-8 .* --encoding=gb18030"),
-        ("a.txt", SAMPLE[:900].encode("utf-16"), {}, "line 1: not UTF-8 .* --encoding=utf-16"),
         ("a.txt", "好\n坏".encode() + b"\xff", {}, "line 2: not UTF-8 .* --on_invalid=replace"),
         ("a.txt", PLAIN.encode(), {"encoding": "gb18030"}, "line 1: not gb18030, but most likely"),
         ("a.txt", SAMPLE[:900].encode("gb18030"), {"encoding": "big5"}, "gb18030"),
@@ -175,7 +168,6 @@ def array_file():
         ),
         ("a.gz", gzip.compress(PLAIN.encode())[:-9], {}, r"a\.gz: damaged gzip file"),
         ("a.bz2", bz2.compress(PLAIN.encode())[:-9], {}, "damaged bzip2 file"),
-        ("a.bz2", b"BZh no such file", {}, "damaged bzip2 file"),
         ("a.xz", lzma.compress(PLAIN.encode())[:-9], {}, "damaged xz file"),
         (
             "a.gz",
@@ -199,14 +191,22 @@ def test_what_cannot_be_read_is_one_line(tmp_path, name, data, reading, told):
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_documents_are_parted_by_blank_lines(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("\ufeff一。\n  二。\r\n\n\n \n三。", encoding="utf-8")
+    assert list(read_documents(str(path))) == [["一。", "二。"], ["三。"]]
+    path.write_bytes("好\n\n".encode() + "坏".encode("gb18030"))
+    with pytest.raises(UserError, match=r"a\.txt, line 3: not UTF-8"):
+        list(read_documents(str(path)))
+
+
 def test_a_cut_zstd_file_is_refused(tmp_path):
     (tmp_path / "a.zst").write_bytes(in_frames(PLAIN.encode())[:-9])
     with pytest.raises(UserError, match="damaged zstd file"):
         list(read_lines(str(tmp_path / "a.zst")))
 
 
-@pytest.mark.parametrize("on_invalid, count", (("replace", 3), ("skip", 3)))
-def test_invalid_bytes_reach_those_who_count_them(tmp_path, on_invalid, count):
+def test_invalid_bytes_reach_those_who_count_them(tmp_path):
     """Of JSON and of another encoding, too: as bytes that are not UTF-8."""
     for name, data, encoding in (
         ("a.jsonl", as_lines(ROWS, ensure_ascii=False).replace("好".encode(), b"\xe5"), "utf-8"),
@@ -214,7 +214,7 @@ def test_invalid_bytes_reach_those_who_count_them(tmp_path, on_invalid, count):
         ("c.txt", PLAIN.encode("gb18030").replace("好".encode("gb18030"), b"\xff"), "gb18030"),
     ):
         (tmp_path / name).write_bytes(data)
-        reading = Reading(encoding=encoding, on_invalid=on_invalid)
+        reading = Reading(encoding=encoding, on_invalid="skip")
         with open_text(str(tmp_path / name), reading) as file:
             lines = file.read().rstrip(b"\n").split(b"\n")
         assert lines[0].decode("utf-8", "replace").replace("\ufffd", "好") == DOCUMENTS[0][0]
@@ -232,30 +232,6 @@ def test_json_of_tasks_stays_as_it_is(tmp_path):
         list(read_documents(str(tmp_path / "a.parquet")))
 
 
-def test_folders_and_all_folders_below(tmp_path):
-    for name in ("b/c/3.txt", "b/2.txt", "1.txt", "b/.hidden", ".git/4.txt", "b/c/x[1].txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("x")
-    (tmp_path / "b" / "loop").symlink_to(tmp_path)
-
-    def found(pattern, **folders):
-        paths = files.expand(f"{tmp_path}/{pattern}", "input_file", **folders)
-        return [path.removeprefix(f"{tmp_path}/") for path in paths]
-
-    everything = ["1.txt", "b/2.txt", "b/c/3.txt", "b/c/x[1].txt"]
-    assert found("", in_folders="") == everything
-    assert found("b", in_folders="") == everything[1:]
-    assert found("b/c/x[1].txt") == everything[3:]
-    (tmp_path / "b" / "loop").unlink()
-    assert found("**/*.txt") == everything
-    # For TensorFlow, file:// is a store like any other.
-    remote = files.expand(f"file://{tmp_path}/**/*.txt", "input_file")
-    assert [path.removeprefix(f"file://{tmp_path}/") for path in remote] == everything
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="--input_file: no file matches"):
-        found("empty", in_folders="")
-
-
 @pytest.mark.parametrize("encoding", ("utf-8", "gb18030", "big5", "utf-16-le", "utf-16-be"))
 def test_the_encoding_of_a_text_is_known(encoding):
     text = SAMPLE[:400] if encoding != "big5" else "漢字與繁體，早上好。這裡的豆漿是新磨的！" * 3
@@ -265,9 +241,8 @@ def test_the_encoding_of_a_text_is_known(encoding):
     assert likeliest(b"plain ASCII") is None and likeliest(bytes(range(128, 256))) is None
 
 
-@pytest.mark.parametrize(
-    "parts",
-    (
+def test_sentences():
+    for parts in (
         ["豆浆是新磨的。", "趁热喝！", "“好喝吗？”", "她问。"],
         ["他说“好！”。", "走了"],
         ["“好！”，他说。"],
@@ -280,11 +255,8 @@ def test_the_encoding_of_a_text_is_known(encoding):
         ["『「一。」』", "二。 "],
         ["没有"],
         ["。"],
-    ),
-    ids="".join,
-)
-def test_sentences(parts):
-    assert split_sentences("".join(parts)) == parts
+    ):
+        assert split_sentences("".join(parts)) == parts
 
 
 @given(st.text("一二。！？；…!?\"'”』），a", max_size=30))
