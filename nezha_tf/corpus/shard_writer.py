@@ -7,7 +7,6 @@ killed, each of its shards is therefore either finished or made again.
 
 import collections
 import contextlib
-import functools
 import itertools
 import json
 import os
@@ -92,11 +91,8 @@ def shard_function(settings, identity):
     """Returns a worker's function, from a `ShardJob` to (its summary, its seconds by stage)."""
     from nezha_tf.corpus.shard_maker import ShardMaker
 
-    return functools.partial(_make_timed, settings, ShardMaker(settings), identity)
-
-
-def _make_timed(settings, maker, identity, job):
-    return make_shard(settings, maker, job, identity), maker.clock.taken()
+    maker = ShardMaker(settings)
+    return lambda job: (make_shard(settings, maker, job, identity), maker.clock.taken())
 
 
 def make_shard(settings, maker, job, identity):

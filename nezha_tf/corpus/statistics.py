@@ -92,6 +92,11 @@ class Statistics:
     def rows(self, pair="nsp"):
         """Returns a list of (name, value) rows for a table; `pair` tells the meaning of label 1."""
         label_1 = {"nsp": "random next sentence", "sop": "swapped segments"}.get(pair)
+        unknown = self.unknown_characters.total()
+        unknown_text = f"{unknown:,} ({unknown / (self.characters or 1):.2%})"
+        if unknown:
+            most = [_shown(char) for char, _ in self._unknown()[:MOST_FREQUENT_SHOWN]]
+            unknown_text += f": {' '.join(most)}"
         instances, tokens, capacity = self.instances or 1, self.tokens or 1, self.capacity or 1
         shares = [
             ("masked characters", f"{self.masked / tokens:.2%}"),
@@ -108,18 +113,12 @@ class Statistics:
             ("mean length", f"{self.length / instances:.1f}"),
             ("padding", f"{1 - self.length / capacity:.1%}"),
             ("sentences longer than an example", f"{self.long_sentences:,}"),
-            ("characters outside the vocabulary", self._unknown_text()),
+            ("characters outside the vocabulary", unknown_text),
         ]
         return [row for row in rows if row[0]]
 
     def _unknown(self):
         return sorted(self.unknown_characters.items(), key=lambda item: (-item[1], item[0]))
-
-    def _unknown_text(self):
-        total = self.unknown_characters.total()
-        text = f"{total:,} ({total / (self.characters or 1):.2%})"
-        shown = [_shown(char) for char, _ in self._unknown()[:MOST_FREQUENT_SHOWN]]
-        return f"{text}: {' '.join(shown)}" if shown else text
 
 
 def _shown(char):

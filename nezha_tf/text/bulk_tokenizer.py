@@ -58,7 +58,10 @@ class BulkTokenizer:
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
         kinds = self._kinds(codes)
         line_starts = np.cumsum([0, *(len(line) + 1 for line in lines)])
-        self._join_odd_lines(kinds, line_starts)
+        odd = np.flatnonzero(kinds == _ODD)
+        for line in np.unique(np.searchsorted(line_starts, odd, side="right") - 1):
+            # A line with an odd character is a single run.
+            kinds[line_starts[line] : line_starts[line + 1] - 1] = _ORDINARY
         # The number of tokens that begin at each character; a run's tokens count at its first one.
         counts = (kinds >= 0).astype(np.int64)
         starts, runs = self._runs_of(text, kinds)
@@ -68,7 +71,8 @@ class BulkTokenizer:
         places, begins_basic_token = np.empty(len(ids), np.int64), np.ones(len(ids), bool)
         alone = np.flatnonzero(kinds >= 0)
         ids[ends[alone] - 1], places[ends[alone] - 1] = kinds[alone], alone
-        self._count_unknown(codes[alone], kinds[alone])
+        unknown = codes[kinds == self._unknown_id]
+        self.unknown_characters.update(map(chr, unknown.tolist()))
         if runs:
             sizes = counts[starts]
             shifts = np.repeat(ends[starts] - np.cumsum(sizes), sizes)
@@ -104,11 +108,6 @@ class BulkTokenizer:
             if len(tokens) == 1:
                 return self._tokenizer.convert_tokens_to_ids(tokens)[0]
         return _ORDINARY
-
-    def _join_odd_lines(self, kinds, line_starts):
-        odd = np.flatnonzero(kinds == _ODD)
-        for line in np.unique(np.searchsorted(line_starts, odd, side="right") - 1):
-            kinds[line_starts[line] : line_starts[line + 1] - 1] = _ORDINARY
 
     def _runs_of(self, text, kinds):
         """Returns (places of the runs of ordinary characters, int64; list of their `_Run`s)."""
@@ -152,11 +151,6 @@ class BulkTokenizer:
         vocabulary = self._tokenizer.vocabulary
         folded = characters.fold(char) if self._tokenizer.do_lower_case else char
         return any(c not in vocabulary and f"##{c}" not in vocabulary for c in folded)
-
-    def _count_unknown(self, codes, ids):
-        unknown, counts = np.unique(codes[ids == self._unknown_id], return_counts=True)
-        for code, count in zip(unknown.tolist(), counts.tolist(), strict=True):
-            self.unknown_characters[chr(code)] += count
 
 
 class _Run(NamedTuple):
