@@ -225,43 +225,13 @@ def test_compressed_and_remote_files_are_read_alike(tmp_path):
         list(raw_documents(f"file://{tmp_path}/none.txt"))
 
 
-def write_corpus(folder, sizes):
-    """Writes two files of documents with given lengths; each character encodes its number."""
-    documents = [chr(0x4E00 + n) * size for n, size in enumerate(sizes)]
-    half = len(sizes) // 2
-    for name, part in (("a.txt", documents[:half]), ("b.txt", documents[half:])):
-        (folder / name).write_text("\n\n".join(part), encoding="utf-8")
-    return [str(folder / "a.txt"), str(folder / "b.txt")]
-
-
-def numbers(shards, name):
-    found = {s.index: [number for number, _ in s.documents] for s in shards if s.set_name == name}
-    assert list(found) == sorted(found)
-    return list(found.values())
-
-
-@pytest.mark.parametrize("share", [0.1, 0.9, 0.0001, 1.0])
-def test_held_out_documents(tmp_path, share):
-    """About the given share, never all or none; a growing corpus does not change the choice."""
-    sizes = [5] * 400
-    paths = write_corpus(tmp_path, sizes)
-
-    def held_out(paths, seed=3):
-        found = measure(paths, seed, share)
-        every = {(TRAINING, 0), (HELD_OUT, 0)}
-        shards = list(shards_of(paths, found, seed, {TRAINING: 1, HELD_OUT: 1}, every))
-        (kept,), (out,) = numbers(shards, TRAINING), numbers(shards, HELD_OUT)
-        assert sorted(kept + out) == list(range(found.training.count + found.held_out.count))
-        assert (found.training.count, found.held_out.count) == (len(kept), len(out))
-        assert found.held_out.bytes == 15 * len(out)
-        return out
-
-    out = held_out(paths)
-    expected = min(max(share * 400, 1), 399)
-    assert len(out) == pytest.approx(expected, abs=4 * (400 * share * (1 - share)) ** 0.5)
-    assert out != held_out(paths, seed=4)
-    if 0.01 < share < 1:
-        assert set(held_out(paths[:1])) == {number for number in out if number < 200}
+def test_draws_are_uniform_and_of_the_seed():
+    draws = [draw_of(3, number) for number in range(10_000)]
+    for share in (0.1, 0.5, 0.9):
+        bound = 4 * (share * (1 - share) / len(draws)) ** 0.5
+        assert sum(draw < share for draw in draws) / len(draws) == pytest.approx(share, abs=bound)
+    assert 0 <= min(draws) and max(draws) < 1
+    assert draws[:9] != [draw_of(4, number) for number in range(9)]
 
 
 def test_what_cannot_be_used_is_one_line(tmp_path):

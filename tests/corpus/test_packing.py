@@ -10,7 +10,6 @@ from typing import NamedTuple
 import classic
 import laws
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -57,38 +56,6 @@ def test_instances_are_those_of_the_original(shared_golden):
             "masked_lm_positions": places,
             "masked_lm_labels": vocabulary.tokens_of(labels),
         }
-
-
-def pack(documents, pair, length=40, repetitions=3, short=0.1, share=0.5, starts=None):
-    """Returns (tokens, list of (document, ranges, label))."""
-    tokens = classic.shard_tokens(documents, starts)
-    packer = PairPacker(tokens, pair, length, short, share)
-    rng = random.Random(5)
-    return tokens, [
-        (index, ranges, label)
-        for _ in range(repetitions)
-        for index in range(len(documents))
-        for ranges, label in packer.pack(index, rng)
-    ]
-
-
-@pytest.mark.parametrize("pair", ["nsp", "sop"])
-@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
-def test_share_of_label_1(pair, share):
-    documents = [[[200 + n] * 6 for n in range(40)] for _ in range(20)]
-    _, instances = pack(documents, pair, 35, repetitions=10, short=0.0, share=share)
-    # A little more: a document may end in a single sentence, which leaves no choice.
-    assert np.mean([label for _, _, label in instances]) == pytest.approx(share, abs=0.04)
-
-
-def test_short_examples_have_their_share():
-    documents = [[[200 + n] * 5 for n in range(100)] for _ in range(300)]
-    _, instances = pack(documents, "nsp", 63, repetitions=1, short=0.3, share=0.0)
-    longest = {index: 0 for index in range(300)}
-    for index, ranges, _ in instances:
-        longest[index] = max(longest[index], sum(end - start for start, end in ranges))
-    # Targets are uniform over 2 to 60; those above 55 count as full too.
-    assert np.mean(np.array(list(longest.values())) < 60) == pytest.approx(0.3 * 54 / 59, abs=0.08)
 
 
 CLS, SEP, FIRST_TOKEN = 101, 102, 200  # of the bundled vocabulary; `classic` counts from 200 on
