@@ -19,7 +19,7 @@ from nezha_tf.corpus.documents import CorpusChanged, sentences_of
 from nezha_tf.corpus.output_set import remove_shard, remove_unfinished
 from nezha_tf.corpus.pool import run_tasks
 from nezha_tf.corpus.shard_files import SUMMARY_FORMAT, is_one_of_many, summary_name
-from nezha_tf.corpus.stopwatch import EXAMPLES, READING, TOKENS, WRITING, Stopwatch
+from nezha_tf.corpus.statistics import EXAMPLES, READING, TOKENS, WRITING, Stopwatch
 from nezha_tf.data.framing import frame
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError

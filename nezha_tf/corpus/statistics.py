@@ -1,11 +1,20 @@
-"""Counts over a shard's contents, which can be added up over shards."""
+"""What is counted while shards are made: their contents, and the seconds of stages."""
 
 import collections
+import contextlib
 import dataclasses
+import time
 
 import numpy as np
 
 MOST_FREQUENT_SHOWN = 10
+READING, SEGMENTATION, TOKENS, EXAMPLES, WRITING = STAGES = (
+    "reading",
+    "segmentation",
+    "tokens",
+    "examples",
+    "writing",
+)
 
 
 @dataclasses.dataclass
@@ -124,3 +133,37 @@ class Statistics:
 def _shown(char):
     """Returns a character, or its code point if it is not printable."""
     return char if char.isprintable() else "+".join(f"U+{ord(part):04X}" for part in char)
+
+
+class Stopwatch:
+    """Adds up the seconds of stages; those of a stage inside another count for the inner one."""
+
+    def __init__(self):
+        self._seconds = collections.Counter()
+        self._inner = 0.0  # seconds of the stages inside the one that is open
+
+    @contextlib.contextmanager
+    def stage(self, name):
+        """Counts the time of the block for a stage, one of `STAGES`."""
+        started, outer, self._inner = time.perf_counter(), self._inner, 0.0
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - started
+            self._seconds[name] += spent - self._inner
+            self._inner = outer + spent
+
+    def each(self, name, items):
+        """Yields the items of an iterable; getting each of them is timed as a stage."""
+        items, end = iter(items), object()
+        while True:
+            with self.stage(name):
+                item = next(items, end)
+            if item is end:
+                return
+            yield item
+
+    def taken(self):
+        """Returns a Counter of stage to seconds since the last call."""
+        taken, self._seconds = self._seconds, collections.Counter()
+        return taken

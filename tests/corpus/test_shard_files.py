@@ -18,7 +18,7 @@ from nezha_tf.corpus.shard_files import (
 )
 from nezha_tf.corpus.shard_maker import ShardMaker
 from nezha_tf.corpus.shard_writer import ShardJob, make_shard
-from nezha_tf.corpus.stopwatch import Stopwatch
+from nezha_tf.corpus.statistics import Stopwatch
 from nezha_tf.util.errors import UserError
 
 STATISTICS = {"instances": 3, "unknown_characters": {}}
