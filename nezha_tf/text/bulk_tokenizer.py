@@ -23,26 +23,21 @@ _LONGEST_CACHED, _MOST_CACHED = 40, 2**17  # bound the cache's memory
 class LineTokens(NamedTuple):
     """The tokens of lines, one after another.
 
-    Attributes:
-      ids: int32 [N].
-      places: int64 [N], the place of each token's first character in the joined lines, where each
-        line has an end of one character.
-      begins_basic_token: bool [N], whether a token is the first of its basic token.
-      line_ends: int64 [L], the number of tokens up to the end of each line.
+    A place is that of a token's first character in the joined lines, each with an end of one
+    character.
     """
 
-    ids: np.ndarray
-    places: np.ndarray
-    begins_basic_token: np.ndarray
-    line_ends: np.ndarray
+    ids: np.ndarray  # int32 [N]
+    places: np.ndarray  # int64 [N]
+    begins_basic_token: np.ndarray  # bool [N], whether a token is the first of its basic token
+    line_ends: np.ndarray  # int64 [L], the number of tokens up to the end of each line
 
 
 class BulkTokenizer:
     """Returns the same ids and offsets as a `FullTokenizer`, about twenty times as fast.
 
-    Attributes:
-      unknown_characters: `collections.Counter` of the characters in all lines so far for which
-        the vocabulary has no token. Basic tokens that are [UNK] for another reason do not count.
+    `unknown_characters` is a Counter of the characters in all lines so far for which the vocabulary
+    has no token. Basic tokens that are [UNK] for another reason do not count.
     """
 
     def __init__(self, tokenizer):
@@ -86,12 +81,9 @@ class BulkTokenizer:
     def _kinds(self, codes):
         """Returns each character's id, or its kind if it has no id."""
         kinds = self._table[codes]
-        unseen = np.unique(codes[kinds == _UNSEEN])
-        if len(unseen):
-            for code in unseen.tolist():
-                self._table[code] = self._kind_of(chr(code))
-            kinds = self._table[codes]
-        return kinds
+        for code in np.unique(codes[kinds == _UNSEEN]).tolist():
+            self._table[code] = self._kind_of(chr(code))
+        return self._table[codes]
 
     def _kind_of(self, char):
         kind = characters.kind_of(char)
