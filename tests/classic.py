@@ -119,16 +119,3 @@ def shard_tokens(documents, word_starts=None):
     starts = np.ones(len(ids), bool) if word_starts is None else np.array(word_starts, bool)
     sizes = np.ones(len(ids), np.int32)
     return ShardTokens(np.array(ids, np.int32), starts, bounds, sentences, sizes, len(ids), None)
-
-
-def random_documents(rng, count=30, most_sentences=15, longest=20):
-    """Returns documents whose tokens have the ids 200, 201, 202 and so on."""
-    number, documents = 200, []
-    for _ in range(count):
-        document = []
-        for _ in range(rng.randint(1, most_sentences)):
-            size = rng.randint(1, longest)
-            document.append(list(range(number, number + size)))
-            number += size
-        documents.append(document)
-    return documents

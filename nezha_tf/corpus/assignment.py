@@ -68,10 +68,8 @@ class Assignment:
     """
 
     def __init__(self, documents, shards):
-        self._total = documents
-        self._shards = shards
-        self._place = 0
-        self._bytes = 0
+        self._total, self._shards = documents, shards
+        self._place = self._bytes = 0
         self._shard = -1
 
     def shard_of(self, length):

@@ -16,7 +16,7 @@ from nezha_tf.corpus.runners import RUNNERS
 from nezha_tf.corpus.runners.work import Work, make_shards
 from nezha_tf.corpus.settings import TEXT_FILES, Settings
 from nezha_tf.corpus.shard_files import manifest_name, read_manifest, summary_name, write_entry
-from nezha_tf.corpus.stopwatch import READING
+from nezha_tf.corpus.statistics import READING
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.util import console, endings, files, locks, storage
 from nezha_tf.util.cores import available_cores

@@ -1,8 +1,7 @@
 """Reads the documents of a corpus of any size one after another, and splits them into sentences."""
 
-import collections
+import functools
 import hashlib
-import re
 from typing import NamedTuple
 
 import google_crc32c
@@ -25,32 +24,10 @@ ANOMALIES = {
 }
 
 
-def _invisible():
-    """Returns two patterns of bytes: the characters of `is_blank` but the line feed; their firsts.
-
-    A run of those that differ in their last byte is one step, as steps are what costs: a small
-    compressed file can hold many megabytes of blanks.
-    """
-    last = collections.defaultdict(bytearray)
-    for low, high in INVISIBLE_RANGES:
-        for code in range(low, high + 1):
-            *before, end = chr(code).encode()
-            last[bytes(before)].append(end)
-    last[b""].remove(ord("\n"))
-    runs = (
-        b"(?:" + before + b"[" + b"".join(re.escape(bytes([end])) for end in ends) + b"])++"
-        for before, ends in last.items()
-    )
-    firsts = {before[:1] for before in last if before} | {bytes([end]) for end in last[b""]}
-    return b"|".join(runs), b"".join(map(re.escape, sorted(firsts)))
-
-
-_SPACE, _FIRSTS = _invisible()
-# Most lines begin with no such byte, so that the first look ends the search.
-_BETWEEN_DOCUMENTS = re.compile(rb"\n(?=[\n" + _FIRSTS + rb"])(?:(?:" + _SPACE + rb")*+\n)++")
-_BLANK_LINES = re.compile(rb"(?:(?:" + _SPACE + rb")*+\n)*+")
-_BLANK = re.compile(rb"(?:\n|" + _SPACE + rb")*+\Z")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Most lines begin with none of these bytes, so that they need not be decoded.
+_FIRSTS = {chr(c).encode()[0] for low, high in INVISIBLE_RANGES for c in range(low, high + 1)}
+_MARK = b"\xef\xbb\xbf"  # of byte order
+_LINE_FEED = ord("\n")
 
 
 class CorpusChanged(UserError):
@@ -104,28 +81,27 @@ def raw_documents(path, start=0, reading=PLAIN):
       UserError: the file cannot be read, or its compression is damaged.
     """
     with open_text(path, reading) as file:
-        _skip(file, start)
-        rest, offset = file.read(BLOCK_BYTES), start
-        if not start and rest.startswith(_BYTE_ORDER_MARK):
-            offset = len(_BYTE_ORDER_MARK)
-            rest = rest[offset:]
-        while rest:
-            block = file.read(BLOCK_BYTES)
-            begin = 0
-            for border in _BETWEEN_DOCUMENTS.finditer(rest):
-                yield from _cut(rest[begin : border.start()], offset + begin)
-                begin = border.end()
-            rest, offset = _from_text_on(rest, begin, offset)
-            if not block:
-                yield from _cut(rest, offset)
-                return
-            # With as much again in `rest`, it is known whether the document ends here anyway,
-            # unless white space as long as a document follows.
-            while len(rest) > 2 * LONGEST_DOCUMENT:
-                end = _end_of_part(rest)
-                yield from _part(rest, end, offset, True)
-                rest, offset = _from_text_on(rest, end, offset)
-            rest += block
+        mark = 0 if start else len(_MARK) * file.peek(len(_MARK)).startswith(_MARK)
+        _skip(file, start or mark)
+        offset, lines, length = start or mark, [], 0  # of the document
+        is_begun = False  # whether `line` goes on a longer one
+        for line in iter(functools.partial(file.readline, LONGEST_DOCUMENT), b""):
+            ends = line[-1] == _LINE_FEED
+            if line[0] in _FIRSTS and ends and not is_begun and _is_blank(line):
+                if lines:
+                    yield from _parts(b"".join(lines).removesuffix(b"\n"), offset)
+                offset, lines, length = offset + length + len(line), [], 0
+            else:
+                lines.append(line)
+                length += len(line)
+            # With as much again, it is known whether the document ends here anyway.
+            while length > 2 * LONGEST_DOCUMENT:
+                text = b"".join(lines)
+                end = _end_of_part(text)
+                yield from _part(text[:end], offset, True)
+                offset, lines, length = offset + end, [text[end:]], length - end
+            is_begun = not ends
+        yield from _parts(b"".join(lines), offset)
 
 
 def _skip(file, count):
@@ -135,25 +111,22 @@ def _skip(file, count):
         count -= len(file.read(min(count, BLOCK_BYTES))) or count
 
 
-def _from_text_on(rest, begin, offset):
-    # Without blank lines before it, a document is cut at the same places wherever blocks end.
-    begin = _BLANK_LINES.match(rest, begin).end()
-    return rest[begin:], offset + begin
+def _is_blank(line):
+    return line[0] in _FIRSTS and is_blank(line.decode(errors="replace"))
 
 
-def _cut(text, offset):
+def _parts(text, offset):
     """Yields a document in parts of bounded length; a blank document gives none."""
-    text, offset = _from_text_on(text, 0, offset)
     while len(text) > LONGEST_DOCUMENT:
         end = _end_of_part(text)
-        yield from _part(text, end, offset, True)
-        text, offset = _from_text_on(text, end, offset)
-    yield from _part(text, len(text), offset, False)
+        yield from _part(text[:end], offset, True)
+        text, offset = text[end:], offset + end
+    yield from _part(text, offset, False)
 
 
-def _part(text, end, offset, was_cut):
-    if not _BLANK.match(text, 0, end):
-        yield RawDocument(text[:end], offset, was_cut)
+def _part(text, offset, was_cut):
+    if text and not _is_blank(text):
+        yield RawDocument(text, offset, was_cut)
 
 
 def _end_of_part(text):

@@ -25,28 +25,17 @@ _MADE = {
 
 
 class OutputSet:
-    """The shards of a set, and the counts of its finished shards.
-
-    Attributes:
-      name: `TRAINING` or `HELD_OUT`.
-      output_file: the set's file name, before the numbers of shards are added.
-      documents: the `Documents` of the set.
-      repetitions: number of passes over each document.
-      paths: the files of its shards.
-      finished: dict of file to `documents`, `records`, `bytes` and `crc32c` of the shard.
-      statistics: the sum of the `Statistics` of finished shards.
-      anomalies: the sum of their anomalies, a Counter of `documents.ANOMALIES`.
-    """
+    """The shards of a set, and the counts of its finished shards."""
 
     def __init__(self, name, output_file, documents, repetitions, count):
-        self.name = name
-        self.output_file = output_file
-        self.documents = documents
-        self.repetitions = repetitions
+        self.name = name  # `TRAINING` or `HELD_OUT`
+        self.output_file = output_file  # without the numbers of shards
+        self.documents = documents  # `Documents`
+        self.repetitions = repetitions  # number of passes over each document
         self.paths = shard_names(output_file, count)
-        self.finished = {}
-        self.statistics = Statistics()
-        self.anomalies = collections.Counter()
+        self.finished = {}  # file to `documents`, `records`, `bytes` and `crc32c` of the shard
+        self.statistics = Statistics()  # the sum of those of finished shards
+        self.anomalies = collections.Counter()  # `documents.ANOMALIES` of finished shards
 
     def add(self, path, summary):
         """Adds a finished shard by its file and its summary, a dict; see `make_shard`."""

@@ -96,25 +96,14 @@ def truncated(first, second, max_length, rng):
     One token after another is removed from the longer range, at a random end; if both have the
     same length, from the second.
     """
-    a_start, a_end = first
-    b_start, b_end = second
-    surplus = (a_end - a_start) + (b_end - b_start) - max_length
-    if surplus <= 0:
-        return first, second
-    from_front = [rng.random() < 0.5 for _ in range(surplus)]
-    # The longer range is shortened until both are equal, then both in turn, the second first.
-    difference = (a_end - a_start) - (b_end - b_start)
-    alone, in_turn = from_front[: abs(difference)], from_front[abs(difference) :]
-    of_a, of_b = in_turn[1::2], in_turn[::2]
-    if difference > 0:
-        of_a += alone
-    else:
-        of_b += alone
-    a_fronts, b_fronts = sum(of_a), sum(of_b)
-    return (
-        (a_start + a_fronts, a_end - (len(of_a) - a_fronts)),
-        (b_start + b_fronts, b_end - (len(of_b) - b_fronts)),
-    )
+    (a, a_end), (b, b_end) = first, second
+    for _ in range((a_end - a) + (b_end - b) - max_length):
+        from_front = rng.random() < 0.5
+        if a_end - a > b_end - b:
+            a, a_end = (a + 1, a_end) if from_front else (a, a_end - 1)
+        else:
+            b, b_end = (b + 1, b_end) if from_front else (b, b_end - 1)
+    return (a, a_end), (b, b_end)
 
 
 def pack_full_sentences(tokens, max_seq_length, order):

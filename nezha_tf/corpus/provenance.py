@@ -57,15 +57,11 @@ def _version(package):
 class Provenance(NamedTuple):
     """What a program must know about examples; the defaults are BERT's.
 
-    Attributes:
-      pair: the kind of the two segments, one of `packing.PAIRS`.
-      do_lower_case: whether the text was lower-cased.
-      max_seq_length: T, the length of an example in tokens.
-      max_predictions_per_seq: P, the most predictions in a masked example. Summaries of unmasked
-        examples do not count for it: the program that masks them chooses it.
+    Summaries of unmasked examples do not count for `max_predictions_per_seq`: the program that
+    masks them chooses it.
     """
 
-    pair: str = "nsp"
+    pair: str = "nsp"  # one of `packing.PAIRS`
     do_lower_case: bool = True
     max_seq_length: int = 128
     max_predictions_per_seq: int = 20

@@ -178,7 +178,7 @@ class _Rules:
             faults |= {number: self._fault_of(record) for number, record in batch}
             batch = [(number, record) for number, record in batch if not faults[number]]
             values = self._parsed(batch)
-        for place, fault in self._row_faults(values) if batch else ():
+        for place, fault in self._row_faults(values) if values else ():
             number, record = batch[place]
             faults[number] = self._fault_of(record) or f"it has {fault}"
         return [f"{self._path}, record {n}: {fault}" for n, fault in faults.items() if fault]

@@ -7,7 +7,7 @@ import time
 from nezha_tf.corpus.assignment import HELD_OUT
 from nezha_tf.corpus.documents import ANOMALIES
 from nezha_tf.corpus.shard_files import write_entry
-from nezha_tf.corpus.stopwatch import READING, STAGES
+from nezha_tf.corpus.statistics import READING, STAGES
 from nezha_tf.objectives.policies import POLICIES, UNMASKED
 from nezha_tf.text.words import never_found, read_user_dictionary
 from nezha_tf.util import console

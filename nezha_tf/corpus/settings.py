@@ -122,21 +122,17 @@ class Settings:
         settings = cls(**values)
         check_share(settings.masked_lm_prob)
         settings.reading.check()
-        _check_words(settings)
-        if settings.masking == UNMASKED:
-            return dataclasses.replace(settings, dupe_factor=1)
-        return settings
-
-
-def _check_words(settings):
-    """Finds early what the makers of the records would find after measuring the corpus."""
-    policy = POLICIES.get(settings.masking, MaskingPolicy())
-    if settings.user_dict:
-        read_user_dictionary(settings.user_dict)
-    elif policy.of_entities:
-        raise UserError(f"--masking={settings.masking} needs --user_dict, a file with the entities")
-    if policy.of_words:
-        require_segmenter(settings.segmenter)
+        policy = POLICIES.get(settings.masking, MaskingPolicy())
+        if settings.user_dict:
+            read_user_dictionary(settings.user_dict)
+        elif policy.of_entities:
+            raise UserError(
+                f"--masking={settings.masking} needs --user_dict, a file with the entities"
+            )
+        if policy.of_words:
+            require_segmenter(settings.segmenter)
+        is_masked = settings.masking != UNMASKED
+        return settings if is_masked else dataclasses.replace(settings, dupe_factor=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,7 @@ import numpy as np
 from nezha_tf.corpus.encoding import encode_block
 from nezha_tf.corpus.packing import SINGLE, PairPacker, pack_full_sentences, pack_rows
 from nezha_tf.corpus.row_check import check_rows
-from nezha_tf.corpus.statistics import Statistics
-from nezha_tf.corpus.stopwatch import TOKENS
+from nezha_tf.corpus.statistics import TOKENS, Statistics
 from nezha_tf.corpus.tokens import TokenReader
 from nezha_tf.data import draws, schema
 from nezha_tf.objectives.array_masking import ArrayMasking

@@ -7,7 +7,6 @@ killed, each of its shards is therefore either finished or made again.
 
 import collections
 import contextlib
-import functools
 import itertools
 import json
 import os
@@ -20,7 +19,7 @@ from nezha_tf.corpus.documents import CorpusChanged, sentences_of
 from nezha_tf.corpus.output_set import remove_shard, remove_unfinished
 from nezha_tf.corpus.pool import run_tasks
 from nezha_tf.corpus.shard_files import SUMMARY_FORMAT, is_one_of_many, summary_name
-from nezha_tf.corpus.stopwatch import EXAMPLES, READING, TOKENS, WRITING, Stopwatch
+from nezha_tf.corpus.statistics import EXAMPLES, READING, TOKENS, WRITING, Stopwatch
 from nezha_tf.data.framing import frame
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError
@@ -92,11 +91,8 @@ def shard_function(settings, identity):
     """Returns a worker's function, from a `ShardJob` to (its summary, its seconds by stage)."""
     from nezha_tf.corpus.shard_maker import ShardMaker
 
-    return functools.partial(_make_timed, settings, ShardMaker(settings), identity)
-
-
-def _make_timed(settings, maker, identity, job):
-    return make_shard(settings, maker, job, identity), maker.clock.taken()
+    maker = ShardMaker(settings)
+    return lambda job: (make_shard(settings, maker, job, identity), maker.clock.taken())
 
 
 def make_shard(settings, maker, job, identity):

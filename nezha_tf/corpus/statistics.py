@@ -1,11 +1,20 @@
-"""Counts over a shard's contents, which can be added up over shards."""
+"""What is counted while shards are made: their contents, and the seconds of stages."""
 
 import collections
+import contextlib
 import dataclasses
+import time
 
 import numpy as np
 
 MOST_FREQUENT_SHOWN = 10
+READING, SEGMENTATION, TOKENS, EXAMPLES, WRITING = STAGES = (
+    "reading",
+    "segmentation",
+    "tokens",
+    "examples",
+    "writing",
+)
 
 
 @dataclasses.dataclass
@@ -92,6 +101,11 @@ class Statistics:
     def rows(self, pair="nsp"):
         """Returns a list of (name, value) rows for a table; `pair` tells the meaning of label 1."""
         label_1 = {"nsp": "random next sentence", "sop": "swapped segments"}.get(pair)
+        unknown = self.unknown_characters.total()
+        unknown_text = f"{unknown:,} ({unknown / (self.characters or 1):.2%})"
+        if unknown:
+            most = [_shown(char) for char, _ in self._unknown()[:MOST_FREQUENT_SHOWN]]
+            unknown_text += f": {' '.join(most)}"
         instances, tokens, capacity = self.instances or 1, self.tokens or 1, self.capacity or 1
         shares = [
             ("masked characters", f"{self.masked / tokens:.2%}"),
@@ -108,20 +122,48 @@ class Statistics:
             ("mean length", f"{self.length / instances:.1f}"),
             ("padding", f"{1 - self.length / capacity:.1%}"),
             ("sentences longer than an example", f"{self.long_sentences:,}"),
-            ("characters outside the vocabulary", self._unknown_text()),
+            ("characters outside the vocabulary", unknown_text),
         ]
         return [row for row in rows if row[0]]
 
     def _unknown(self):
         return sorted(self.unknown_characters.items(), key=lambda item: (-item[1], item[0]))
 
-    def _unknown_text(self):
-        total = self.unknown_characters.total()
-        text = f"{total:,} ({total / (self.characters or 1):.2%})"
-        shown = [_shown(char) for char, _ in self._unknown()[:MOST_FREQUENT_SHOWN]]
-        return f"{text}: {' '.join(shown)}" if shown else text
-
 
 def _shown(char):
     """Returns a character, or its code point if it is not printable."""
     return char if char.isprintable() else "+".join(f"U+{ord(part):04X}" for part in char)
+
+
+class Stopwatch:
+    """Adds up the seconds of stages; those of a stage inside another count for the inner one."""
+
+    def __init__(self):
+        self._seconds = collections.Counter()
+        self._inner = 0.0  # seconds of the stages inside the one that is open
+
+    @contextlib.contextmanager
+    def stage(self, name):
+        """Counts the time of the block for a stage, one of `STAGES`."""
+        started, outer, self._inner = time.perf_counter(), self._inner, 0.0
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - started
+            self._seconds[name] += spent - self._inner
+            self._inner = outer + spent
+
+    def each(self, name, items):
+        """Yields the items of an iterable; getting each of them is timed as a stage."""
+        items, end = iter(items), object()
+        while True:
+            with self.stage(name):
+                item = next(items, end)
+            if item is end:
+                return
+            yield item
+
+    def taken(self):
+        """Returns a Counter of stage to seconds since the last call."""
+        taken, self._seconds = self._seconds, collections.Counter()
+        return taken

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nezha_tf.corpus.stopwatch import SEGMENTATION, Stopwatch
+from nezha_tf.corpus.statistics import SEGMENTATION, Stopwatch
 from nezha_tf.objectives.policies import POLICIES, UNMASKED, MaskingPolicy
 from nezha_tf.text.bulk_tokenizer import BulkTokenizer
 from nezha_tf.text.tokenization import FullTokenizer

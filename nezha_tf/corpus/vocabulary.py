@@ -1,7 +1,6 @@
 """Builds a vocabulary file from text files; the code of `tools/build_vocab.py`."""
 
 import contextlib
-import functools
 
 from nezha_tf.corpus.documents import read_with_progress
 from nezha_tf.corpus.pool import run_tasks
@@ -88,9 +87,5 @@ def stretch_counter(do_lower_case):
     """Returns a worker's function, from (file, bytes) to what `UnitCounter.count` returns."""
     from nezha_tf.text.vocabulary_builder import UnitCounter
 
-    return functools.partial(_count, UnitCounter(do_lower_case))
-
-
-def _count(counter, stretch):
-    path, text = stretch
-    return counter.count(decoded(text, path))
+    counter = UnitCounter(do_lower_case)
+    return lambda stretch: counter.count(decoded(stretch[1], stretch[0]))

@@ -23,26 +23,21 @@ _LONGEST_CACHED, _MOST_CACHED = 40, 2**17  # bound the cache's memory
 class LineTokens(NamedTuple):
     """The tokens of lines, one after another.
 
-    Attributes:
-      ids: int32 [N].
-      places: int64 [N], the place of each token's first character in the joined lines, where each
-        line has an end of one character.
-      begins_basic_token: bool [N], whether a token is the first of its basic token.
-      line_ends: int64 [L], the number of tokens up to the end of each line.
+    A place is that of a token's first character in the joined lines, each with an end of one
+    character.
     """
 
-    ids: np.ndarray
-    places: np.ndarray
-    begins_basic_token: np.ndarray
-    line_ends: np.ndarray
+    ids: np.ndarray  # int32 [N]
+    places: np.ndarray  # int64 [N]
+    begins_basic_token: np.ndarray  # bool [N], whether a token is the first of its basic token
+    line_ends: np.ndarray  # int64 [L], the number of tokens up to the end of each line
 
 
 class BulkTokenizer:
     """Returns the same ids and offsets as a `FullTokenizer`, about twenty times as fast.
 
-    Attributes:
-      unknown_characters: `collections.Counter` of the characters in all lines so far for which
-        the vocabulary has no token. Basic tokens that are [UNK] for another reason do not count.
+    `unknown_characters` is a Counter of the characters in all lines so far for which the vocabulary
+    has no token. Basic tokens that are [UNK] for another reason do not count.
     """
 
     def __init__(self, tokenizer):
@@ -58,7 +53,10 @@ class BulkTokenizer:
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
         kinds = self._kinds(codes)
         line_starts = np.cumsum([0, *(len(line) + 1 for line in lines)])
-        self._join_odd_lines(kinds, line_starts)
+        odd = np.flatnonzero(kinds == _ODD)
+        for line in np.unique(np.searchsorted(line_starts, odd, side="right") - 1):
+            # A line with an odd character is a single run.
+            kinds[line_starts[line] : line_starts[line + 1] - 1] = _ORDINARY
         # The number of tokens that begin at each character; a run's tokens count at its first one.
         counts = (kinds >= 0).astype(np.int64)
         starts, runs = self._runs_of(text, kinds)
@@ -68,7 +66,8 @@ class BulkTokenizer:
         places, begins_basic_token = np.empty(len(ids), np.int64), np.ones(len(ids), bool)
         alone = np.flatnonzero(kinds >= 0)
         ids[ends[alone] - 1], places[ends[alone] - 1] = kinds[alone], alone
-        self._count_unknown(codes[alone], kinds[alone])
+        unknown = codes[kinds == self._unknown_id]
+        self.unknown_characters.update(map(chr, unknown.tolist()))
         if runs:
             sizes = counts[starts]
             shifts = np.repeat(ends[starts] - np.cumsum(sizes), sizes)
@@ -82,12 +81,9 @@ class BulkTokenizer:
     def _kinds(self, codes):
         """Returns each character's id, or its kind if it has no id."""
         kinds = self._table[codes]
-        unseen = np.unique(codes[kinds == _UNSEEN])
-        if len(unseen):
-            for code in unseen.tolist():
-                self._table[code] = self._kind_of(chr(code))
-            kinds = self._table[codes]
-        return kinds
+        for code in np.unique(codes[kinds == _UNSEEN]).tolist():
+            self._table[code] = self._kind_of(chr(code))
+        return self._table[codes]
 
     def _kind_of(self, char):
         kind = characters.kind_of(char)
@@ -104,11 +100,6 @@ class BulkTokenizer:
             if len(tokens) == 1:
                 return self._tokenizer.convert_tokens_to_ids(tokens)[0]
         return _ORDINARY
-
-    def _join_odd_lines(self, kinds, line_starts):
-        odd = np.flatnonzero(kinds == _ODD)
-        for line in np.unique(np.searchsorted(line_starts, odd, side="right") - 1):
-            kinds[line_starts[line] : line_starts[line + 1] - 1] = _ORDINARY
 
     def _runs_of(self, text, kinds):
         """Returns (places of the runs of ordinary characters, int64; list of their `_Run`s)."""
@@ -152,11 +143,6 @@ class BulkTokenizer:
         vocabulary = self._tokenizer.vocabulary
         folded = characters.fold(char) if self._tokenizer.do_lower_case else char
         return any(c not in vocabulary and f"##{c}" not in vocabulary for c in folded)
-
-    def _count_unknown(self, codes, ids):
-        unknown, counts = np.unique(codes[ids == self._unknown_id], return_counts=True)
-        for code, count in zip(unknown.tolist(), counts.tolist(), strict=True):
-            self.unknown_characters[chr(code)] += count
 
 
 class _Run(NamedTuple):

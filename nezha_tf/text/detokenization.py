@@ -123,20 +123,21 @@ def _agreement(basic_tokens, index, source, source_index):
 
 def _written(source_basic_tokens):
     """Returns {basic token: its most frequent spelling in the source}."""
-    forms = collections.defaultdict(collections.Counter)
-    for basic_token in source_basic_tokens:
-        if basic_token.text != UNK:
-            forms[basic_token.text][basic_token.written] += 1
-    return {text: counts.most_common(1)[0][0] for text, counts in forms.items()}
+    return _most_frequent((t.text, t.written) for t in source_basic_tokens if t.text != UNK)
 
 
 def _spaces(source_basic_tokens):
     """Returns {(basic token, next one): whether the source usually has a space between them}."""
-    spaces = collections.defaultdict(collections.Counter)
-    for basic_token, following in itertools.pairwise(source_basic_tokens):
-        pair = tuple(t.written if t.text == UNK else t.text for t in (basic_token, following))
-        spaces[pair][basic_token.space_follows] += 1
-    return {pair: counts.most_common(1)[0][0] for pair, counts in spaces.items()}
+    forms = [t.written if t.text == UNK else t.text for t in source_basic_tokens]
+    spaces = (t.space_follows for t in source_basic_tokens)
+    return _most_frequent(zip(itertools.pairwise(forms), spaces, strict=False))
+
+
+def _most_frequent(pairs):
+    counts = collections.defaultdict(collections.Counter)
+    for key, value in pairs:
+        counts[key][value] += 1
+    return {key: values.most_common(1)[0][0] for key, values in counts.items()}
 
 
 def _spaces_by_rule(texts):

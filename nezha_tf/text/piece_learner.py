@@ -32,7 +32,8 @@ class PieceLearner:
 
     def __init__(self, counts):
         self._most = counts[0][1]
-        self.words = _usable(counts)
+        counts = [(word, count) for word, count in counts if len(word) <= LONGEST_WORD]
+        self.words = of_common_characters(counts, MOST_CHARACTERS)[:MOST_WORDS]
         self.alphabet = {char for word, _ in self.words for char in word}
         self._rests = collections.Counter()
         for word, count in self.words:
@@ -91,11 +92,6 @@ class PieceLearner:
         return self.alphabet.union(r for r, count in rests.items() if count >= threshold)
 
 
-def _usable(counts):
-    counts = [(word, count) for word, count in counts if len(word) <= LONGEST_WORD]
-    return of_common_characters(counts, MOST_CHARACTERS)[:MOST_WORDS]
-
-
 def of_common_characters(counts, most):
     """Returns the (word, count) pairs of words made of the `most` most frequent characters."""
     characters = collections.Counter()
@@ -108,7 +104,7 @@ def of_common_characters(counts, most):
 
 
 def _first_rests(words, beginnings):
-    """Returns a Counter of what is left of words after the longest token that begins each."""
+    """Counts what is left of words after the longest token that begins each."""
     rests = collections.Counter()
     for word, count in words:
         rest = word[_longest(word, beginnings) :]

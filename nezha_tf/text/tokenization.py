@@ -67,7 +67,6 @@ class FullTokenizer:
         return self.vocabulary.tokens_of(ids)
 
     def _wordpiece(self, basic_token):
-        """Returns (token, first character, last character) for each token of a basic token."""
         tokens = self._token_cache.get(basic_token)
         if tokens is None:
             tokens = longest_match(basic_token, self.vocabulary)

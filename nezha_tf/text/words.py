@@ -157,27 +157,11 @@ def _make_jieba(words):
 
 @functools.cache
 def _jieba_frequencies():
-    """jieba's own initialization takes longer, and reads a cache where other users can write."""
+    """Reads jieba's dictionary, and not the cache of it, which lies where other users can write."""
     import jieba
 
-    with jieba.Tokenizer().get_dict_file() as file:
-        return read_frequencies(file)
-
-
-def read_frequencies(file):
-    """Returns the result of `jieba.Tokenizer.gen_pfdict` for a binary file of three columns.
-
-    That is a dict of word to frequency, and of each beginning of a word that is no word to 0; and
-    the sum of the frequencies.
-    """
-    fields = file.read().decode().split()
-    words, counts = fields[::3], list(map(int, fields[1::3]))
-    frequencies, length = dict(zip(words, counts, strict=True)), 1
-    while words := [word for word in words if len(word) > length]:
-        for beginning in {word[:length] for word in words}:
-            frequencies.setdefault(beginning, 0)
-        length += 1
-    return frequencies, sum(counts)
+    tokenizer = jieba.Tokenizer()
+    return tokenizer.gen_pfdict(tokenizer.get_dict_file())
 
 
 # Runs of these characters; jieba always splits at all other characters.

@@ -35,7 +35,6 @@ SPACE = [chr(code) for code in range(0x3001) if chr(code).isspace()]
 PARTS = ["好", "人。", "é", "\U0001f600", "a", "\ufeff", "\u200b", "长" * 9]
 ENDS = ["\n", "\n\n", "\r\n", "\r\n\r\n", "\n\u3000\n", "\n \t\n\x85\n"]
 MARK = "\ufeff"
-BLOCKS = st.integers(4, 6) | st.integers(4, 30)  # bytes; the first one has a byte order mark
 
 
 def texts(most=30):
@@ -74,19 +73,17 @@ def sentences(text):
 
 
 @laws.examples(300)
-@given(texts(), BLOCKS, BLOCKS, st.booleans())
-def test_documents_are_those_of_the_whole_text(tmp_path, monkeypatch, text, block, other, packed):
-    """In blocks of any size, from the start and from each document on."""
+@given(texts(), st.booleans())
+def test_documents_are_those_of_the_whole_text(tmp_path, text, packed):
+    """From the start and from each document on."""
     path = tmp_path / ("a.txt.gz" if packed else "a.txt")
     data = text.encode()
     path.write_bytes(gzip.compress(data) if packed else data)
-    monkeypatch.setattr(reading, "BLOCK_BYTES", block)
     documents = list(raw_documents(str(path)))
     assert [sentences(document.text) for document in documents] == split(text)
     for number, (found, offset, was_cut) in enumerate(documents):
         assert data[offset : offset + len(found)] == found and not was_cut
         if offset:  # 0 is the start of the file
-            monkeypatch.setattr(reading, "BLOCK_BYTES", other)
             rest = list(raw_documents(str(path), offset))
             assert [(sentences(d.text), d.offset) for d in rest] == [
                 (sentences(d.text), d.offset) for d in documents[number:]
@@ -94,32 +91,21 @@ def test_documents_are_those_of_the_whole_text(tmp_path, monkeypatch, text, bloc
 
 
 @laws.examples(500)
-@given(texts(60), BLOCKS, BLOCKS, st.integers(8, 16))
-@example("\u3000" * 6 + "\n\n", 4, 30, 8)  # white space that is longer than a document
-@example("好\n" + "\u3000" * 6 + "\n好", 4, 30, 8)
-@example("好\n好好好人。\n\t\u1680\n", 4, 5, 15)  # longer than a block
-def test_a_long_document_is_cut_and_nothing_is_lost(
-    tmp_path, monkeypatch, text, block, other, longest
-):
-    """At the same places for all block sizes; at the end of a line if there is one."""
+@given(texts(60), st.integers(8, 16))
+@example("\u3000" * 6 + "\n\n", 8)  # white space that is longer than a document
+@example("好\n" + "\u3000" * 6 + "\n好", 8)
+@example("好\n好好好人。\n\t\u1680\n", 15)
+def test_a_long_document_is_cut_and_nothing_is_lost(tmp_path, monkeypatch, text, longest):
+    """At the end of a line if there is one."""
     path = tmp_path / "a.txt"
     path.write_text(text, encoding="utf-8", newline="")
     monkeypatch.setattr(reading, "LONGEST_DOCUMENT", longest)
-    found = []
-    for size in (block, other):
-        monkeypatch.setattr(reading, "BLOCK_BYTES", size)
-        found.append([(sentences(d.text), *d[1:]) for d in raw_documents(str(path))])
-    # The ends of blocks decide whether white space longer than a document ends one.
-    one, two = ([sentence for part in parts for sentence in part[0]] for parts in found)
-    assert one == two
-    runs = ("".join(run) for is_run, run in itertools.groupby(text, is_blank) if is_run)
-    if all(len(run.encode()) < longest for run in runs):
-        assert found[0] == found[1]
-    for part, _, was_cut in raw_documents(str(path)):
+    found = list(raw_documents(str(path)))
+    for part, _, was_cut in found:
         assert len(part) <= longest and not is_blank(part.decode())
         assert not was_cut or part.endswith(b"\n") or b"\n" not in part
     # Ends of documents in characters without white space; a cut inside a line keeps all of them.
-    parts = [("".join(lines_of_part), was_cut) for lines_of_part, _, was_cut in found[0]]
+    parts = [("".join(sentences(part)), was_cut) for part, _, was_cut in found]
     documents = ["".join(document) for document in split(text)]
     assert visible("".join(part for part, _ in parts)) == visible("".join(documents))
     ends = set(itertools.accumulate(len(visible(document)) for document in documents))
@@ -168,14 +154,12 @@ def write_files(folder, texts):
     st.sampled_from([0, 0.01, 0.4, 0.99]),
     st.integers(0, 99),
     st.tuples(st.integers(1, 5), st.integers(1, 5)),
-    st.tuples(BLOCKS, BLOCKS),
 )
-def test_shards_part_the_documents(tmp_path, monkeypatch, texts, share, seed, counts, blocks):
+def test_shards_part_the_documents(tmp_path, texts, share, seed, counts):
     """Each document is in one shard of its set, in order, and can be read again from its offset."""
     paths = write_files(tmp_path, texts)
     expected = dict(enumerate(document for text in texts for document in split(text)))
     assume(len(expected) > (share > 0))
-    monkeypatch.setattr(reading, "BLOCK_BYTES", blocks[0])
     found = measure(paths, seed, share)
     held_out = {number for number in expected if draw_of(seed, number) < found.threshold}
     numbers = {TRAINING: sorted(expected.keys() - held_out), HELD_OUT: sorted(held_out)}
@@ -201,7 +185,6 @@ def test_shards_part_the_documents(tmp_path, monkeypatch, texts, share, seed, co
     some = {next(iter(wanted))}
     assert list(shards_of(*arguments[:-1], some)) == [s for s in found_shards if s[:2] in some]
     spans = [shard.span for shard in found_shards]
-    monkeypatch.setattr(reading, "BLOCK_BYTES", blocks[1])
     for span in spans:
         again = documents_of(span, paths, found.threshold, seed)
         assert [(n, sentences(text)) for n, text in again] == [
@@ -225,43 +208,13 @@ def test_compressed_and_remote_files_are_read_alike(tmp_path):
         list(raw_documents(f"file://{tmp_path}/none.txt"))
 
 
-def write_corpus(folder, sizes):
-    """Writes two files of documents with given lengths; each character encodes its number."""
-    documents = [chr(0x4E00 + n) * size for n, size in enumerate(sizes)]
-    half = len(sizes) // 2
-    for name, part in (("a.txt", documents[:half]), ("b.txt", documents[half:])):
-        (folder / name).write_text("\n\n".join(part), encoding="utf-8")
-    return [str(folder / "a.txt"), str(folder / "b.txt")]
-
-
-def numbers(shards, name):
-    found = {s.index: [number for number, _ in s.documents] for s in shards if s.set_name == name}
-    assert list(found) == sorted(found)
-    return list(found.values())
-
-
-@pytest.mark.parametrize("share", [0.1, 0.9, 0.0001, 1.0])
-def test_held_out_documents(tmp_path, share):
-    """About the given share, never all or none; a growing corpus does not change the choice."""
-    sizes = [5] * 400
-    paths = write_corpus(tmp_path, sizes)
-
-    def held_out(paths, seed=3):
-        found = measure(paths, seed, share)
-        every = {(TRAINING, 0), (HELD_OUT, 0)}
-        shards = list(shards_of(paths, found, seed, {TRAINING: 1, HELD_OUT: 1}, every))
-        (kept,), (out,) = numbers(shards, TRAINING), numbers(shards, HELD_OUT)
-        assert sorted(kept + out) == list(range(found.training.count + found.held_out.count))
-        assert (found.training.count, found.held_out.count) == (len(kept), len(out))
-        assert found.held_out.bytes == 15 * len(out)
-        return out
-
-    out = held_out(paths)
-    expected = min(max(share * 400, 1), 399)
-    assert len(out) == pytest.approx(expected, abs=4 * (400 * share * (1 - share)) ** 0.5)
-    assert out != held_out(paths, seed=4)
-    if 0.01 < share < 1:
-        assert set(held_out(paths[:1])) == {number for number in out if number < 200}
+def test_draws_are_uniform_and_of_the_seed():
+    draws = [draw_of(3, number) for number in range(10_000)]
+    for share in (0.1, 0.5, 0.9):
+        bound = 4 * (share * (1 - share) / len(draws)) ** 0.5
+        assert sum(draw < share for draw in draws) / len(draws) == pytest.approx(share, abs=bound)
+    assert 0 <= min(draws) and max(draws) < 1
+    assert draws[:9] != [draw_of(4, number) for number in range(9)]
 
 
 def test_what_cannot_be_used_is_one_line(tmp_path):

@@ -16,7 +16,7 @@ from nezha_tf.corpus.inspection import LEGEND, arrays_of, show, text_of
 from nezha_tf.corpus.record_check import check, check_files
 from nezha_tf.corpus.settings import InspectionSettings
 from nezha_tf.data import schema
-from nezha_tf.data.framing import frame, read_frames, record_of
+from nezha_tf.data.framing import read_frames
 from nezha_tf.util.errors import UserError
 
 SHARDS = [f"train-{n:05d}-of-00003.tfrecord" for n in range(3)]
@@ -239,16 +239,6 @@ def test_unmasked_records_are_checked_and_shown(tmp_path):
         "  A  [CLS] 我们|去 [SEP]",
         "  B  hi|unknown [SEP]",
     ]
-
-
-def test_frames_are_those_of_tensorflow(tmp_path):
-    expected = [b"", b"a", bytes(range(256)) * 50]
-    path = records.write(tmp_path / "a.tfrecord", expected)
-    found = list(read_frames(path))
-    assert [(n, record_of(read), fault) for n, read, fault in found] == [
-        (n, record, "") for n, record in enumerate(expected, start=1)
-    ]
-    assert b"".join(map(frame, expected)) == (tmp_path / "a.tfrecord").read_bytes()
 
 
 def test_text_shows_what_is_predicted():

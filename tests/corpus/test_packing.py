@@ -1,14 +1,21 @@
-"""The sentences of examples: the original's, ALBERT's and RoBERTa's rules."""
+"""The sentences of examples: the original's, ALBERT's and RoBERTa's rules, on any shard.
 
+In the property tests no token occurs twice in a shard, so tokens show where they come from."""
+
+import itertools
 import json
 import random
+from typing import NamedTuple
 
 import classic
+import laws
 import numpy as np
-import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from nezha_tf import FullTokenizer, Vocabulary
-from nezha_tf.corpus.packing import PairPacker, pack_rows
+from nezha_tf.corpus.packing import PairPacker, pack_full_sentences, pack_rows
+from nezha_tf.corpus.tokens import ShardTokens
 from nezha_tf.data.corpus import read_documents
 from nezha_tf.objectives.policies import budgets
 
@@ -51,33 +58,202 @@ def test_instances_are_those_of_the_original(shared_golden):
         }
 
 
-def pack(documents, pair, length=40, repetitions=3, short=0.1, share=0.5, starts=None):
-    """Returns (tokens, list of (document, ranges, label))."""
-    tokens = classic.shard_tokens(documents, starts)
-    packer = PairPacker(tokens, pair, length, short, share)
-    rng = random.Random(5)
-    return tokens, [
-        (index, ranges, label)
-        for _ in range(repetitions)
-        for index in range(len(documents))
-        for ranges, label in packer.pack(index, rng)
+CLS, SEP, FIRST_TOKEN = 101, 102, 200  # of the bundled vocabulary; `classic` counts from 200 on
+SHARES = st.sampled_from([0.0, 0.1, 0.5, 1.0])
+
+
+class Shard(NamedTuple):
+    """Documents, and examples' length T that their sizes have to do with.
+
+    Attributes:
+      documents: list of documents, lists of sentences, lists of tokens.
+      tokens: the same as `ShardTokens`.
+      length: T.
+    """
+
+    documents: list
+    tokens: ShardTokens
+    length: int
+
+    def starts_word(self, token):
+        return bool(self.tokens.word_starts[token - FIRST_TOKEN])
+
+    def texts(self, ranges):
+        """Returns the tokens of some ranges."""
+        return [self.tokens.ids[start:end].tolist() for start, end in ranges]
+
+
+def shard_of(sizes, length, word_starts=None):
+    """Returns the `Shard` of documents whose sentences have the given numbers of tokens."""
+    numbers = itertools.count(FIRST_TOKEN)
+    documents = [
+        [list(itertools.islice(numbers, size)) for size in sentences] for sentences in sizes
+    ]
+    return Shard(documents, classic.shard_tokens(documents, word_starts), length)
+
+
+@st.composite
+def shards(draw):
+    """Draws shards with single tokens, sentences that exactly fill an example, and longer ones."""
+    length = draw(st.integers(5, 30))
+    lengths = st.integers(1, 3) | st.integers(max(1, length - 5), length) | st.integers(1, 70)
+    document = st.lists(lengths, min_size=1, max_size=7)
+    sizes = draw(st.lists(document, min_size=1, max_size=5))
+    count = sum(map(sum, sizes))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return shard_of(sizes, length, rng.random(count) < draw(SHARES))
+
+
+def packed(shard, pair, short, share, seed):
+    """Returns the instances of each document, with the generator's state after them."""
+    rng = random.Random(seed)
+    packer = PairPacker(shard.tokens, pair, shard.length, short, share)
+    return [
+        (list(packer.pack(index, rng)), rng.getstate()) for index in range(len(shard.documents))
     ]
 
 
-@pytest.mark.parametrize("pair", ["nsp", "sop"])
-@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
-def test_share_of_label_1(pair, share):
-    documents = [[[200 + n] * 6 for n in range(40)] for _ in range(20)]
-    _, instances = pack(documents, pair, 35, repetitions=10, short=0.0, share=share)
-    # A little more: a document may end in a single sentence, which leaves no choice.
-    assert np.mean([label for _, _, label in instances]) == pytest.approx(share, abs=0.04)
+def pairs_by_hand(shard, index, pair, short, share, rng):
+    """Yields (A, B, label): the original's `create_instances_from_document`, with ALBERT's rule.
+
+    Sentences are added one by one, and what is too long loses one token after the other.
+    """
+    document, most = shard.documents[index], shard.length - 3
+    target = rng.randint(2, most) if rng.random() < short else most
+    chunk, place = [], 0
+    while place < len(document):
+        chunk.append(document[place])
+        if place == len(document) - 1 or sum(map(len, chunk)) >= target:
+            split = rng.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
+            first, second = (
+                list(itertools.chain(*part)) for part in (chunk[:split], chunk[split:])
+            )
+            label = 0
+            if pair == "sop":
+                if len(chunk) == 1:
+                    first, second = parted_at_a_word(shard, chunk[0], rng)
+                if second and rng.random() < share:
+                    first, second, label = second, first, 1
+            elif len(chunk) == 1 or rng.random() < share:
+                second, label = random_text(shard.documents, index, target - len(first), rng), 1
+                place -= len(chunk) - split
+            if second:
+                shorten(first, second, most, rng)
+                yield first, second, label
+            chunk = []
+        place += 1
 
 
-def test_short_examples_have_their_share():
-    documents = [[[200 + n] * 5 for n in range(100)] for _ in range(300)]
-    _, instances = pack(documents, "nsp", 63, repetitions=1, short=0.3, share=0.0)
-    longest = {index: 0 for index in range(300)}
-    for index, ranges, _ in instances:
-        longest[index] = max(longest[index], sum(end - start for start, end in ranges))
-    # Targets are uniform over 2 to 60; those above 55 count as full too.
-    assert np.mean(np.array(list(longest.values())) < 60) == pytest.approx(0.3 * 54 / 59, abs=0.08)
+def parted_at_a_word(shard, sentence, rng):
+    """Returns both parts; the second is empty if there is only one word."""
+    inner = [place for place in range(1, len(sentence)) if shard.starts_word(sentence[place])]
+    if not inner:
+        return sentence, []
+    place = inner[rng.randint(0, len(inner) - 1)]
+    return sentence[:place], sentence[place:]
+
+
+def random_text(documents, index, wanted, rng):
+    for _ in range(10):
+        other = rng.randint(0, len(documents) - 1)
+        if other != index:
+            break
+    start, text = rng.randint(0, len(documents[other]) - 1), []
+    for sentence in documents[other][start:]:
+        text += sentence
+        if len(text) >= wanted:
+            break
+    return text
+
+
+def shorten(first, second, most, rng):
+    while len(first) + len(second) > most:
+        longer = first if len(first) > len(second) else second
+        longer.pop(0 if rng.random() < 0.5 else -1)
+
+
+@laws.examples(150)
+@given(shards(), st.sampled_from(["nsp", "sop"]), SHARES, SHARES, st.integers(0, 2**32))
+def test_pairs_are_those_of_the_original(shard, pair, short, share, seed):
+    """The same draws in the same order give the same pairs and use the same number of draws."""
+    rng = random.Random(seed)
+    for index, (instances, state) in enumerate(packed(shard, pair, short, share, seed)):
+        found = [(*shard.texts(ranges), label) for ranges, label in instances]
+        assert found == list(pairs_by_hand(shard, index, pair, short, share, rng))
+        assert state == rng.getstate()
+
+
+def full_by_hand(documents, length):
+    """Returns rows of texts of one document each: a sentence goes into the last row if it fits."""
+    rows, row = [], []
+    for document in documents:
+        goes_on = False  # the document's text in this row
+        for sentence in document:
+            while sentence:
+                room = length - 1 - sum(len(text) + 1 for text in row) - (not goes_on)
+                if len(sentence) > room and row:
+                    rows.append(row)
+                    row, goes_on = [], False
+                    continue
+                if not goes_on:
+                    row.append([])
+                row[-1] += sentence[:room]
+                goes_on, sentence = True, sentence[room:]
+    return [*rows, row] if row else rows
+
+
+@st.composite
+def shards_in_order(draw):
+    """Draws (shard, an order of some or all of its documents)."""
+    shard = draw(shards())
+    places = list(range(len(shard.documents)))
+    some = st.lists(st.sampled_from(places), unique=True)
+    return shard, draw(st.permutations(places) | some)
+
+
+@laws.examples(300)
+@given(shards_in_order())
+@example((shard_of([[3], [8]], 10), [1, 0]))  # the first document after a full row
+@example((shard_of([[3], [7]], 10), [1, 0]))  # a row with room only for a [SEP]
+def test_full_sentences_are_packed_as_one_by_one(case):
+    shard, order = case
+    instances = list(pack_full_sentences(shard.tokens, shard.length, order))
+    documents = [shard.documents[index] for index in order]
+    rows = [shard.texts(ranges) for ranges, _ in instances]
+    assert rows == full_by_hand(documents, shard.length)
+    # What is true for the result by hand: all text is there, in order and within the length.
+    tokens = [token for row in rows for text in row for token in text]
+    assert tokens == [token for document in documents for text in document for token in text]
+    for row, (_, label) in zip(rows, instances, strict=True):
+        assert 1 + sum(len(text) + 1 for text in row) <= shard.length and label == 0
+
+
+def instances_of(shard, pair, seed):
+    if pair == "none":
+        order = range(len(shard.documents))
+        return list(pack_full_sentences(shard.tokens, shard.length, order))
+    return [found for part, _ in packed(shard, pair, 0.1, 0.5, seed) for found in part]
+
+
+@laws.examples(150)
+@given(shards(), st.sampled_from(["nsp", "sop", "none"]), st.integers(0, 2**32))
+def test_rows_are_the_texts_between_special_tokens(vocabulary, shard, pair, seed):
+    assert (vocabulary.cls_id, vocabulary.sep_id) == (CLS, SEP)
+    instances = instances_of(shard, pair, seed)
+    flat = [found for ranges, _ in instances for found in ranges]
+    starts, ends = np.array(flat, np.int64).reshape(-1, 2).T
+    counts = np.array([len(ranges) for ranges, _ in instances], np.int64)
+    of_pairs = pair != "none"
+    rows = pack_rows(shard.tokens, starts, ends, counts, vocabulary, shard.length, of_pairs)
+    for number, (ranges, _) in enumerate(instances):
+        row = [CLS, *(token for text in shard.texts(ranges) for token in [*text, SEP])]
+        is_text = [token >= FIRST_TOKEN for token in row]
+        begins = [
+            text and (not before or shard.starts_word(token))
+            for token, text, before in zip(row, is_text, [False, *is_text], strict=False)
+        ]
+        segments = [row[:place].count(SEP) * (pair != "none") for place in range(len(row))]
+        assert rows.lengths[number] == len(row) <= shard.length
+        expected = (row, segments, is_text, begins)
+        for found, values in zip(rows[:4], expected, strict=True):
+            assert found[number].tolist() == values + [0] * (shard.length - len(row))

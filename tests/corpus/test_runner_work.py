@@ -6,10 +6,9 @@ import pathlib
 import traceback
 
 import pytest
-from any_engine import arguments_of, assert_same_bytes, create, write_corpus
+from any_engine import assert_same_bytes, create, write_corpus
 from conftest import RESOURCES
 
-from nezha_tf.corpus import create as create_module
 from nezha_tf.corpus.runners import RUNNERS, work
 from nezha_tf.util.errors import UserError
 
@@ -89,12 +88,6 @@ def test_files_that_the_workers_write_elsewhere_are_missed(corpus, tmp_path, pla
     message = r"--runner=plain has ended but .*train-00000-of-00005\.tfrecord is not there"
     with pytest.raises(UserError, match=message):
         create(corpus, tmp_path / "new", runner="plain")
-
-
-def test_flags_that_do_not_go_together_are_refused(corpus, tmp_path):
-    flags = arguments_of(corpus, tmp_path, runner="spark", num_workers=2)
-    with pytest.raises(UserError, match="--num_workers=2 does nothing with --runner=spark"):
-        create_module.create_pretraining_data(**flags)
 
 
 def test_a_worker_tells_a_mistake_through_any_engine():

@@ -1,16 +1,12 @@
 """Records of a shard: complete, reproducible, and in agreement with the statistics."""
 
 import collections
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from conftest import RESOURCES
-from waiting import TIME_LIMIT
 
-from nezha_tf import Vocabulary
 from nezha_tf.corpus.settings import Settings
 from nezha_tf.corpus.shard_maker import ShardMaker
 from nezha_tf.data import schema
@@ -78,20 +74,6 @@ def test_a_shard_without_text_gives_nothing():
     assert len(maker.statistics.rows()) > 5
 
 
-@pytest.mark.processes
-def test_tensorflow_is_not_loaded(documents, tmp_path):
-    """So a worker is small and starts fast."""
-    program = (
-        "import sys; from nezha_tf.corpus.shard_maker import ShardMaker; "
-        "from nezha_tf.corpus.settings import Settings; "
-        "m = ShardMaker(Settings(vocab_file=sys.argv[1], segmenter='rjieba')); "
-        "assert len(list(m.make([(0, ['我们今天去北京。', '天气很好！'])], 3))) > 2; "
-        "assert not {'tensorflow', 'jieba', 'torch'} & set(sys.modules)"
-    )
-    command = [sys.executable, "-c", program, RESOURCES / "vocab.txt"]
-    subprocess.run(command, check=True, timeout=TIME_LIMIT)
-
-
 def parse_unmasked(records):
     spec = schema.parsing_spec(LENGTHS, schema.UNMASKED_FEATURES)
     return {name: v.numpy() for name, v in tf.io.parse_example(records, spec).items()}
@@ -125,23 +107,3 @@ def test_unmasked_records_are_the_masked_ones_with_the_tokens_put_back(documents
     assert not (starts & ((ids <= 102) | (batch["input_mask"] == 0))).any()
     statistics = dict(maker.statistics.rows(pair))
     assert "masked characters" not in statistics and maker.statistics.tokens > 0
-
-
-def test_entities_are_units_of_unmasked_records(tmp_path):
-    """The segmenter makes two words of this entity."""
-    vocabulary = Vocabulary.from_file(RESOURCES / "vocab.txt")
-    entity = vocabulary.ids_of("北京天气")
-    dictionary = tmp_path / "entities.txt"
-    dictionary.write_text("北京天气\n", encoding="utf-8")
-    text = [(0, ["我们看北京天气。", "昨天的北京天气很好。"] * 3)]
-    found = {}
-    for user_dict in ("", str(dictionary)):
-        maker = ShardMaker(settings(masking="none", pair="none", user_dict=user_dict))
-        batch = parse_unmasked(list(maker.make(text, 1)))
-        found[user_dict] = {
-            tuple(starts[place : place + 4].tolist())
-            for ids, starts in zip(batch["input_ids"], batch["word_starts"], strict=True)
-            for place in range(44)
-            if ids[place : place + 4].tolist() == entity
-        }
-    assert found == {"": {(1, 0, 1, 0)}, str(dictionary): {(1, 0, 0, 0)}}

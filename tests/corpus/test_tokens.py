@@ -83,9 +83,11 @@ def test_entities_are_words_whatever_the_segmenter_says(vocabulary, tmp_path):
     assert jieba.lcut(text)[:4] == ["工程师", "通过", "传感器", "收集"]
     path = tmp_path / "words.txt"
     path.write_text("程师通 1\n振动数据\n集温度和 1\n", encoding="utf-8")
-    found = reader(vocabulary, masking="entity", user_dict=str(path)).read([(0, [text, text])])
-    starts = found.word_starts.reshape(2, -1)
-    assert len(found.ids) == 2 * len(text) and (starts[0] == starts[1]).all()
-    places = [*np.flatnonzero(starts[0]).tolist(), len(text)]
-    words = [text[start:end] for start, end in itertools.pairwise(places)]
-    assert words[:7] == ["工", "程师通", "过", "传感器", "收", "集温度和", "振动数据"]
+    for masking in ("entity", "none"):
+        settings = {"masking": masking, "user_dict": str(path)}
+        found = reader(vocabulary, **settings).read([(0, [text, text])])
+        starts = found.word_starts.reshape(2, -1)
+        assert len(found.ids) == 2 * len(text) and (starts[0] == starts[1]).all()
+        places = [*np.flatnonzero(starts[0]).tolist(), len(text)]
+        words = [text[start:end] for start, end in itertools.pairwise(places)]
+        assert words[:7] == ["工", "程师通", "过", "传感器", "收", "集温度和", "振动数据"]

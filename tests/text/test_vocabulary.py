@@ -113,17 +113,6 @@ def test_rare_characters_leave_room_for_frequent_words():
     assert {"hello", "world", *emoji} <= set(tokens) and coverage == (None, 1.0)
 
 
-def test_what_is_too_small_is_told_before_the_end_of_the_text():
-    always = len(build(["a"], 300)[0])  # special tokens, punctuation and ASCII
-    with pytest.raises(UserError, match=f"at least {always} tokens are needed"):
-        VocabularyBuilder(always - 1)
-    builder, counter = VocabularyBuilder(always + 1), UnitCounter(True)
-    builder.add(*counter.count("好坏的"))
-    builder.add(*counter.count("好好，"))
-    with pytest.raises(UserError, match=f"at least {always + 2} tokens are needed"):
-        builder.add(*counter.count("的"))
-
-
 def test_sample_corpus_is_as_large_as_promised():
     documents = list(read_documents(str(RESOURCES / "sample_corpus.txt")))
     lines = [line for document in documents for line in document]

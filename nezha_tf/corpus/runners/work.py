@@ -28,16 +28,11 @@ _MISTAKE = re.compile(
 _MISSING = re.compile(r"ModuleNotFoundError: (No module named '[\w.]+')")
 
 
-class Output(NamedTuple):
-    """What workers need of an `OutputSet`: its file, its number of shards, its repetitions."""
-
-    output_file: str
-    count: int
-    repetitions: int
-
-
 class Work(NamedTuple):
-    """What all shards share: `threshold` is that of `Measure`, `outputs` are by set name."""
+    """What all shards share. `threshold` is that of `Measure`.
+
+    `outputs` is a dict of a set's name to (its file, its number of shards, its repetitions).
+    """
 
     settings: Settings
     identity: dict
@@ -54,7 +49,7 @@ class Work(NamedTuple):
             user_dict=_absolute(settings.user_dict),
         )
         outputs = {
-            each.name: Output(_absolute(each.output_file), len(each.paths), each.repetitions)
+            each.name: (_absolute(each.output_file), len(each.paths), each.repetitions)
             for each in sets
         }
         return cls(settings, identity, list(map(_absolute, inputs)), threshold, outputs)
@@ -97,13 +92,13 @@ def make_one(work, place):
         the work. The message names the worker's machine.
     """
     span = Span(*place)
-    output = work.outputs[span.set_name]
-    path = shard_name(output.output_file, span.index, output.count)
+    output_file, count, repetitions = work.outputs[span.set_name]
+    path = shard_name(output_file, span.index, count)
     try:
         with _one_at_a_time:
             if not _is_finished(path, work.identity):
                 maker = _maker(work.settings, tuple(work.identity.items()))
-                job = ShardJob(path, _documents(work, span), output.repetitions)
+                job = ShardJob(path, _documents(work, span), repetitions)
                 make_shard(work.settings, maker, job, work.identity)
     except UserError as error:
         raise UserError(f"worker on {platform.node()}: {error}") from error

@@ -1,12 +1,12 @@
 """The time of stages, by a clock that the test moves."""
 
-from nezha_tf.corpus import stopwatch
-from nezha_tf.corpus.stopwatch import EXAMPLES, READING, SEGMENTATION, TOKENS, Stopwatch
+from nezha_tf.corpus import statistics
+from nezha_tf.corpus.statistics import EXAMPLES, READING, SEGMENTATION, TOKENS, Stopwatch
 
 
 def test_an_inner_stage_takes_its_time_from_the_outer_one(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(stopwatch.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(statistics.time, "perf_counter", lambda: now[0])
     clock = Stopwatch()
 
     def slow_items():
