@@ -231,7 +231,7 @@ def assert_each_row_alone(signatures, inputs, rows, signature="serving_default")
 
 def assert_same(found, expected):
     """Asserts that arrays are the same, but for rounding."""
-    if found.dtype.kind == "f":
+    if expected.dtype.kind == "f":
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     else:
         assert found.tolist() == expected.tolist()
