@@ -223,15 +223,15 @@ def assert_each_row_alone(signatures, inputs, rows, signature="serving_default")
         one = {name: values[row : row + 1] for name, values in inputs.items()}
         for name, values in ask(signatures, signature, **one).items():
             # Alone, a row may have fewer places.
-            places = tuple(map(slice, values.shape[1:]))
-            assert_same(values[0], together[name][row][places])
+            places = (slice(row, row + 1), *map(slice, values.shape[1:]))
+            assert_same(values, together[name][places])
     none = ask(signatures, signature, **dict.fromkeys(inputs, ()))
     assert all(len(values) == 0 for values in none.values())
 
 
 def assert_same(found, expected):
     """Asserts that arrays are the same, but for rounding."""
-    if found.dtype.kind == "f":
+    if expected.dtype.kind == "f":
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     else:
         assert found.tolist() == expected.tolist()

@@ -1,12 +1,11 @@
 """The file of an ablation, and the jobs that it asks for."""
 
-import math
 import os
 import re
 import tomllib
 from typing import NamedTuple
 
-from nezha_tf.util import storage
+from nezha_tf.util import forms, storage
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.settings import flag_text
 
@@ -59,53 +58,33 @@ class Job(NamedTuple):
     needs: tuple  # of the names of the jobs whose output it reads
 
 
-def _is_table(value):
-    return isinstance(value, dict)
-
-
-def _is_text(value):
-    return isinstance(value, str)
-
-
-def _is_list(value):
-    return isinstance(value, list)
-
-
-def _is_list_of_texts(value):
-    return _is_list(value) and all(map(_is_text, value))
-
-
-def _is_table_of_flags(value):
-    return _is_table(value) and not any(map(_is_table, value.values()))
-
-
-# The keys of each table: which values fit, what they are called, and the default.
-_TABLE = (_is_table, "a table", {})
-_FLAGS = (_is_table_of_flags, "a table of flags and their values", {})
+# The keys of each table of the file: their `forms`, what is right there, and the default.
+_TABLE = ({}, "a table", {})
+_FLAGS = (
+    {str: lambda value: not isinstance(value, dict)},
+    "a table of flags and their values",
+    {},
+)
 _FILE = {
-    "seeds": (_is_list, "a list of whole numbers", [0]),
+    "seeds": ([forms.is_anything], "a list of whole numbers", [0]),
     "paths": _TABLE,
     "stages": _TABLE,
     "settings": _TABLE,
 }
 _STAGE = {
     "program": (
-        lambda value: _is_text(value) and os.path.isfile(value),
+        lambda value: forms.is_text(value) and os.path.isfile(value),
         "a file; write its path from the folder where you start the ablation",
         "",
     ),
     "flags": _FLAGS,
-    "metrics": (_is_list_of_texts, "a list of names", []),
-    "results": (_is_text, "the name of a file", "eval_results.json"),
-    "is_seeded": (lambda value: isinstance(value, bool), "true or false", True),
+    "metrics": ([forms.is_text], "a list of names", []),
+    "results": (forms.is_text, "the name of a file", "eval_results.json"),
+    "is_seeded": (forms.is_truth, "true or false", True),
 }
 _SETTING = {
-    "x": (
-        lambda value: type(value) in (int, float) and math.isfinite(value),
-        "a finite number",
-        None,
-    ),
-    "without": (_is_list_of_texts, "a list of stages", []),
+    "x": (forms.is_finite, "a finite number", None),
+    "without": ([forms.is_text], "a list of stages", []),
     "num_seeds": (lambda value: type(value) is int and value > 0, "a whole number above 0", None),
 }
 
@@ -234,15 +213,15 @@ def _toml(path):
 
 def _checked(table, fields, where):
     """Returns a table of a file with the defaults of the `fields` that it lacks."""
-    if not _is_table(table):
+    if not isinstance(table, dict):
         raise UserError(f"{where} is not a table")
     for key in table:
         if key not in fields:
             raise UserError(f"{where}: {key!r} is none of {', '.join(fields)}")
     values = {key: table.get(key, default) for key, (_, _, default) in fields.items()}
-    for key, (fits, called, _) in fields.items():
-        if values[key] is not None and not fits(values[key]):
-            raise UserError(f"{where}: {key} = {values[key]!r} is not {called}")
+    for key, (form, right, _) in fields.items():
+        if values[key] is not None and forms.misfit(values[key], form) is not None:
+            raise UserError(f"{where}: {key} = {values[key]!r} is not {right}")
     return values
 
 

@@ -74,7 +74,7 @@ def plot_runs(settings):
     require_matplotlib()
     if not path.endswith(".png"):
         raise UserError(f"--output_file={path} must end in .png; the picture is a PNG file")
-    labels = settings.labels or _names(folders)
+    labels = settings.labels or files.folder_names(folders)
     if len(labels) != len(folders):
         raise UserError(
             f"--labels has {len(labels)} names, but --runs has {len(folders)}; name each run once"
@@ -120,12 +120,6 @@ def _grid(count):
     """Returns (rows, columns) for a number of panels: more columns than rows, few empty cells."""
     rows = max(round(math.sqrt(0.6 * count)), math.ceil(count / _MOST_COLUMNS))
     return rows, math.ceil(count / rows)
-
-
-def _names(folders):
-    """Returns the last part of each path; or the paths, if two of these parts are the same."""
-    names = [files.folder_name(folder) for folder in folders]
-    return names if len(set(names)) == len(names) else list(folders)
 
 
 def _entries(folder):

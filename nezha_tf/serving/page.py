@@ -12,6 +12,7 @@ from nezha_tf.pictures.attention import draw_shares
 from nezha_tf.pictures.visualize import encoder_of, objective_of
 from nezha_tf.serving.export import OF_PRETRAINED, open_export
 from nezha_tf.serving.signature import DEFAULT, Servable
+from nezha_tf.util import files
 from nezha_tf.util.errors import UserError, require_flag
 
 EXPORT_FILE = "saved_model.pb"
@@ -95,21 +96,15 @@ def open_models(paths):
     attention to what `attention_of` returns. A `UserError` if there is no model, or no tab for it.
     """
     require_flag(paths, "model_folder")
+    if len(set(map(os.path.abspath, paths))) < len(paths):
+        raise UserError("--model_folder names a folder twice; name each once")
     models = {}
-    for name, path in zip(_names(paths), paths, strict=True):
+    for name, path in zip(files.folder_names(paths), paths, strict=True):
         is_export = os.path.exists(os.path.join(path, EXPORT_FILE))
         of_path = _of_export(path) if is_export else models_of(open_folder(path))
         for title, model in of_path.items():
             models.setdefault(title, {})[name] = model
     return models
-
-
-def _names(paths):
-    """Returns the last part of each path; or the paths, if two of these parts are the same."""
-    if len(set(map(os.path.abspath, paths))) < len(paths):
-        raise UserError("--model_folder names a folder twice; name each once")
-    names = [os.path.basename(os.path.abspath(path)) for path in paths]
-    return names if len(set(names)) == len(names) else list(paths)
 
 
 def models_of(folder):

@@ -115,6 +115,12 @@ def folder_name(path):
     return os.path.basename(part)
 
 
+def folder_names(paths):
+    """Returns the last part of each path; or the paths, if two of these parts are the same."""
+    names = [folder_name(path) for path in paths]
+    return names if len(set(names)) == len(names) else list(paths)
+
+
 def require_folder(path, flag):
     """Raises a `UserError` if a path cannot be a folder because it, or a parent of it, is a file.
 

@@ -25,20 +25,13 @@ def test_jobs_by_hand(tmp_path):
     assert set(first.flags) == {"--rate=2", "--output_dir=out/first/plain/seed3", "--seed=3"}
     second = found["fast", "second", 1]
     assert second.needs == ("first/plain/seed1",)
+    assert found["fast", "first", 3] is first and len(set(found.values())) == 2 + 4
     assert set(second.flags) == {
         "--start=out/first/plain/seed1",
         "--rate=10",
         "--output_dir=out/second/fast/seed1",
         "--seed=1",
     }
-
-
-def test_what_has_the_same_flags_runs_once(tmp_path):
-    found = jobs(tmp_path)
-    assert found["fast", "first", 3] is found["plain", "first", 3]
-    assert len(set(found.values())) == 2 + 4
-    other = jobs(tmp_path, FILE.replace("second.rate", "first.rate"))
-    assert len(set(other.values())) == 8
 
 
 def test_a_stage_without_seeds_a_flag_file_and_a_setting_without_a_stage(tmp_path):

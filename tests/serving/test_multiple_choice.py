@@ -148,27 +148,27 @@ def test_no_text_and_no_utf_8(exports):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_no_question_is_lost_for_want_of_choices(exports, name):
-    answer = exports[name]["serving_default"]
-    texts = tf.constant([f"他{ONE_BLANK}", f"她{ONE_BLANK}"])
-    own = {} if KINDS[name] else {"question": texts}
+def test_rows_without_choices_are_refused(exports, name):
+    signatures = exports[name]
+
+    def refused(message, signature, **inputs):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            signatures[signature](**inputs)
+
+    def texts_with(rows, choices):
+        texts = tf.fill([rows], f"他{ONE_BLANK}")
+        own = {} if KINDS[name] else {"question": texts}
+        return {"context": texts, "choices": choices, **own}
+
     for count in (1, 3):
         choices = tf.constant([["好", "坏"]] * count)
-        with pytest.raises(tf.errors.InvalidArgumentError, match="must have as many rows"):
-            answer(context=texts, choices=choices, **own)
-
-
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("rows", (0, 2))
-def test_no_choices_at_all_are_refused(exports, name, rows):
-    signatures = exports[name]
-    texts = tf.fill([rows], f"他{ONE_BLANK}")
-    own = {} if KINDS[name] else {"question": texts}
-    with pytest.raises(tf.errors.InvalidArgumentError, match="there must be a choice"):
-        signatures["serving_default"](context=texts, choices=tf.zeros([rows, 0], tf.string), **own)
-    ids = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), tf.zeros([rows, 0, 4], "int32"))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="there must be a choice"):
-        signatures["from_ids"](**ids)
+        refused("must have as many rows", "serving_default", **texts_with(2, choices))
+    for rows in (0, 2):
+        none = texts_with(rows, tf.zeros([rows, 0], tf.string))
+        refused("there must be a choice", "serving_default", **none)
+        ids = tf.zeros([rows, 0, 4], tf.int32)
+        names = ("input_ids", "input_mask", "segment_ids")
+        refused("there must be a choice", "from_ids", **dict.fromkeys(names, ids))
 
 
 def test_what_the_programs_refuse_is_answered(exports):

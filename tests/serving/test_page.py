@@ -1,6 +1,5 @@
 """The page in a headless browser: each tab answers, and nothing leaves the machine."""
 
-import os
 import re
 import shutil
 import socket
@@ -115,11 +114,9 @@ def test_each_tab_answers_and_nothing_leaves_the_machine(page, served):
         panel = open_tab(page, title)
         panel.locator("button.primary").click()
         expect(panel).to_contain_text(re.compile(pattern), timeout=60_000)
-        picture(page, title)
     panel = open_tab(page, "Attention")
     panel.locator("button.primary").click()
     panel.locator("img").first.wait_for()
-    picture(page, "Attention")
     assert called and all(url.startswith((served[0], "data:", "blob:")) for url in called)
     lines = [line for line in served[1].read_text().splitlines() if line.startswith("CALLED")]
     assert lines and not [
@@ -144,13 +141,6 @@ def test_bad_input_is_answered_by_a_line(page):
     note = panel.locator("textarea:disabled").last
     note.wait_for()
     assert "--layers: 7 is none of the 1" in note.input_value()
-
-
-def picture(page, name):
-    """Takes a picture of the page into $DEMO_PICTURES, for a person to look at."""
-    folder = os.environ.get("DEMO_PICTURES")
-    if folder:
-        page.screenshot(path=os.path.join(folder, f"{name}.png"), full_page=True)
 
 
 def test_the_choices_of_a_text():

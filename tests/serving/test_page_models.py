@@ -1,14 +1,13 @@
-"""What the models of the page answer, against a model's outputs decoded by hand."""
+"""What the models of the page answer; of their tasks, see the tests of their servings."""
 
-import generation_models
 import numpy as np
 import pytest
 import tensorflow as tf
 from conftest import RESOURCES
-from export_folders import SETTINGS, TAGS, write_folder
+from export_folders import SETTINGS, write_folder
 
 import nezha_tf
-from nezha_tf import FullTokenizer, TargetFormat
+from nezha_tf import FullTokenizer
 from nezha_tf.serving.export import export_folder
 from nezha_tf.serving.page import open_models
 from nezha_tf.util.errors import UserError
@@ -65,44 +64,28 @@ def test_each_folder_is_there_for_what_it_can_do(models):
 
 
 def test_classes(models, folders, read):
-    found = models["Classification"]["reviews"](text=TEXT)
-    logits = folders["reviews"][1](read(TEXT))["logits"][0].numpy()
-    expected = np.exp(logits) / np.exp(logits).sum()
-    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
-    assert models["Classification"]["reviews"].labels == ["差评", "好评"]
-    assert found["label"] == ["差评", "好评"][expected.argmax()]
-    found = models["Classification"]["pairs"](text=TEXT, text_pair=PASSAGE)
+    reviews, pairs, likeness = map(models["Classification"].get, ("reviews", "pairs", "likeness"))
+    found = reviews(text=TEXT)
+    assert reviews.labels == ["差评", "好评"]
+    assert found["label"] == reviews.labels[np.argmax(found["probabilities"])]
+    found = pairs(text=TEXT, text_pair=PASSAGE)
     logits = folders["pairs"][1](read(TEXT, PASSAGE))["logits"][0].numpy()
     np.testing.assert_allclose(found["probabilities"], 1 / (1 + np.exp(-logits)), atol=1e-5)
     assert found["labels_on"] == [x >= 0 for x in logits]
-    found = models["Classification"]["likeness"](text=TEXT, text_pair=PASSAGE)
     value = folders["likeness"][1](read(TEXT, PASSAGE))["logits"][0, 0]
+    found = likeness(text=TEXT, text_pair=PASSAGE)
     assert found["value"] == pytest.approx(float(value), abs=1e-5)
 
 
-def test_entities(models, folders, read):
-    """Runs of B- and I- in the likeliest tags, character by character."""
-    names = ("start", "end", "entity", "label", "probability")
-    found = list(zip(*map(models["Entities"]["names"](text=TEXT).get, names), strict=True))
-    logits = folders["names"][1](read(TEXT))["logits"][0].numpy()[1:-1]
-    probs = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-    tags = [TAGS[number] for number in probs.argmax(-1)] + ["O"]
-    expected = []
-    for start, tag in enumerate(tags):
-        if tag[0] == "B":
-            end = start + 1
-            while tags[end] == f"I-{tag[2:]}":
-                end += 1
-            expected.append((start, end, TEXT[start:end], tag[2:]))
-    assert expected and [entity[:4] for entity in found] == expected
-    for start, end, *_, probability in found:
-        assert probability == pytest.approx(probs.max(-1)[start:end].min(), abs=1e-5)
-    long = TEXT * 8
-    for name in ("names", "names_crf"):
-        found = models["Entities"][name](text=long)
-        assert found["num_entities"] and max(found["end"]) > 40
-        for start, end, entity, _, share in zip(*map(found.get, names), strict=True):
-            assert entity == long[start:end] and 0 < share <= 1
+@pytest.mark.parametrize("name", ("names", "names_crf"))
+def test_entities(models, name):
+    """Also behind the first window of a long text."""
+    text = TEXT * 8
+    found = models["Entities"][name](text=text)
+    assert found["num_entities"] and max(found["end"]) > 40
+    names = ("start", "end", "entity", "probability")
+    for start, end, entity, share in zip(*map(found.get, names), strict=True):
+        assert entity == text[start:end] and 0 < share <= 1
 
 
 def test_answers(models, folders, read):
@@ -133,24 +116,10 @@ def test_answers(models, folders, read):
     assert not expected
 
 
-def test_written_texts_have_the_score_of_their_tokens(models, folders, read, monkeypatch):
+def test_the_page_shows_all_texts_that_the_search_finds(models):
     found = models["Writing"]["titles"](text=TEXT)
-    written, scores = zip(found["texts"], found["scores"], strict=True), found["scores"]
-    assert len(scores) == 2 and scores == sorted(scores, reverse=True)
-    tokenizer = FullTokenizer(RESOURCES / "vocab.txt")
-    monkeypatch.setattr(generation_models, "MASK", tokenizer.vocabulary.mask_id)
-    source = read(TEXT)["input_ids"][0].numpy().tolist()
-    for text, score in written:
-        ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
-        if len(ids) < 8:
-            ids.append(tokenizer.vocabulary.sep_id)
-        total = 0.0
-        for n, token in enumerate(ids):
-            logits = generation_models.next_logits(
-                folders["titles"][1], source, [ids[:n]], TargetFormat()
-            )
-            total += float(tf.nn.log_softmax(logits)[0, token])
-        assert score == pytest.approx(total / ((5 + len(ids)) / 6) ** 0.7, abs=1e-3)
+    assert len({*found["texts"]}) == len(found["scores"]) == 2
+    assert found["scores"] == sorted(found["scores"], reverse=True)
 
 
 def test_blanks_and_attention(models):
@@ -162,18 +131,14 @@ def test_blanks_and_attention(models):
 
 
 def test_an_export_answers_as_its_folder(models, folders, tmp_path):
-    """But for the other answers and texts, of which it gives fewer."""
-    for tab, name, texts in (
-        ("Reading comprehension", "questions", {"question": "谁看书", "passage": PASSAGE}),
-        ("Classification", "pairs", {"text": TEXT, "text_pair": PASSAGE}),
-    ):
-        export_folder(folders[name][0], str(tmp_path / name))
-        [(title, opened)] = open_models([str(tmp_path / name)]).items()
-        expected, found = models[tab][name](**texts), opened[name](**texts)
-        assert title == tab and opened[name].labels == models[tab][name].labels
-        assert found == {key: pytest.approx(expected[key], abs=1e-5) for key in found}
-        with pytest.raises(UserError, match="holds no token"):
-            opened[name](**dict.fromkeys(texts, " "))
+    texts = {"text": TEXT, "text_pair": PASSAGE}
+    export_folder(folders["pairs"][0], str(tmp_path / "pairs"))
+    [(title, opened)] = open_models([str(tmp_path / "pairs")]).items()
+    expected, found = models[title]["pairs"](**texts), opened["pairs"](**texts)
+    assert title == "Classification" and opened["pairs"].labels == models[title]["pairs"].labels
+    assert found == {key: pytest.approx(expected[key], abs=1e-5) for key in found}
+    with pytest.raises(UserError, match="holds no token"):
+        opened["pairs"](**dict.fromkeys(texts, " "))
     with pytest.raises(UserError, match="the page has no tab"):
         export_folder(folders["nezha"][0], str(tmp_path / "features"), "features")
         open_models([str(tmp_path / "features")])
