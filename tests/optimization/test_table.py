@@ -199,7 +199,7 @@ def test_what_is_no_optimizer_of_a_run(name, message):
 def test_the_recipe_of_the_pages(monkeypatch, language):
     """Each weight moves by the rate."""
     page = (REPOSITORY / "docs" / language / "extending.md").read_text(encoding="utf-8")
-    [code] = [block for block in page.split("```") if "class SignDescent" in block]
+    [code] = [block for block in page.split("```") if "class SignMomentum" in block]
     monkeypatch.setattr(table, "OPTIMIZERS", table.OPTIMIZERS.copy())
     exec(compile(code.removeprefix("python\n"), language, "exec"), {"__name__": language})
     if language == "zh":
