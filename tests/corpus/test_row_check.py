@@ -83,6 +83,7 @@ def test_the_packing_that_once_wrote_corrupt_shards_ends_the_run(monkeypatch, vo
     monkeypatch.setattr(shard_maker, "pack_full_sentences", overrunning)
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join(vocabulary.tokens), encoding="utf-8")
-    maker = ShardMaker(Settings(str(path), pair="none", masking="none", max_seq_length=8))
+    rows = {"pair": "none", "masking": "none", "max_seq_length": 8}
+    maker = ShardMaker(Settings(str(path), segmenter="rjieba", **rows))
     with pytest.raises(RuntimeError, match="a defect of nezha_tf"):
         list(maker.make([(number, ["一二三"]) for number in range(20)], 1))

@@ -33,6 +33,15 @@ def sentences():
     return (RESOURCES / "sample_corpus.txt").read_text(encoding="utf-8").split("\n")
 
 
+def fresh_jieba():
+    """Returns a `jieba.Tokenizer` with the words of the package; to read them takes a second."""
+    jieba.initialize()
+    tokenizer = jieba.Tokenizer()
+    tokenizer.FREQ, tokenizer.total = dict(jieba.dt.FREQ), jieba.dt.total
+    tokenizer.initialized = True
+    return tokenizer
+
+
 def test_segmenters_are_those_of_their_names(sentences):
     ours, rust = make_segmenter("jieba"), make_segmenter("rjieba")
     for sentence in sentences:
@@ -55,7 +64,7 @@ def test_a_missing_rjieba_names_the_extra(monkeypatch):
 
 
 def test_user_words_change_jieba_as_they_change_ours(sentences):
-    theirs = jieba.Tokenizer()
+    theirs = fresh_jieba()
     words = [
         UserWord("今天天", 10**6),
         UserWord("们去", 3),
@@ -75,7 +84,7 @@ def test_a_word_of_frequency_0_is_split_by_its_own_segmenter_alone(monkeypatch):
     text, words = "他来到了网易杭研大厦", [UserWord("杭研", 0), UserWord("大厦", 0)]
     with monkeypatch.context() as patched:
         patched.setattr(jieba.finalseg, "Force_Split_Words", set())
-        whole, theirs = jieba.lcut(text), jieba.Tokenizer()
+        whole, theirs = jieba.lcut(text), fresh_jieba()
         for word in words:
             theirs.add_word(*word)
         split = theirs.lcut(text)
@@ -110,7 +119,7 @@ def test_words_that_no_frequency_makes_a_segmenter_find(name):
     assert never_found(name, words) == [text for text in lost for _ in range(2)]
     assert never_found(name, [UserWord("3·15", 0)]) == never_found(name, []) == []
     # jieba's own way to make a word found.
-    theirs = jieba.Tokenizer()
+    theirs = fresh_jieba()
     for text in found + lost:
         theirs.suggest_freq(text, tune=True)
         assert (text in theirs.lcut(f"，{text}，")) == (text in found)
@@ -125,7 +134,7 @@ def test_user_dictionary_is_in_the_format_of_jieba(tmp_path):
         UserWord("创新办"),
         UserWord("café", None, "nz"),
     ]
-    theirs = jieba.Tokenizer()
+    theirs = fresh_jieba()
     theirs.load_userdict(str(path))
     assert theirs.FREQ["云计算"] == 5 and theirs.FREQ["李小福"] == 2
     # jieba reads words with a space, too, and never finds them.
