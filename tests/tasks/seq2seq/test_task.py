@@ -34,11 +34,6 @@ CONFIG = {
 }
 
 
-def write_lines(path, pairs):
-    lines = [json.dumps({"src": src, "tgt": tgt}, ensure_ascii=False) + "\n" for src, tgt in pairs]
-    path.write_text("".join(lines), encoding="utf-8")
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A folder with sources of four characters out of six; tests copy it."""
@@ -48,22 +43,17 @@ def data(tmp_path_factory):
     (folder / "config.json").write_text(json.dumps(CONFIG))
     sources = ["".join(chosen) for chosen in itertools.product(CHARACTERS, repeat=4)]
     random.Random(1).shuffle(sources)
-    pairs = [(source, source) for source in sources]
-    write_lines(folder / "train.jsonl", pairs[:1200])
-    write_lines(folder / "dev.jsonl", pairs[1200:])
+    lines = [json.dumps({"src": text, "tgt": text}, ensure_ascii=False) for text in sources]
+    (folder / "train.jsonl").write_text("\n".join(lines[:1200]) + "\n", encoding="utf-8")
+    (folder / "dev.jsonl").write_text("\n".join(lines[1200:]) + "\n", encoding="utf-8")
     return folder
 
 
 @pytest.fixture
 def settings(data, tmp_path):
     """Returns the settings of a short run on these data."""
-    paths = {
-        "train_file": "train.jsonl",
-        "eval_file": "dev.jsonl",
-        "predict_file": "dev.jsonl",
-        "vocab_file": "vocab.txt",
-        "bert_config_file": "config.json",
-    }
+    paths = {"vocab_file": "vocab.txt", "bert_config_file": "config.json"}
+    paths |= {"train_file": "train.jsonl", "eval_file": "dev.jsonl", "predict_file": "dev.jsonl"}
     return Seq2SeqSettings(
         **{flag: str(data / name) for flag, name in paths.items()},
         output_dir=str(tmp_path / "run"),
@@ -108,9 +98,7 @@ def test_copying_is_learnt_from_masked_targets(data, settings, tmp_path, capsys)
 
     lines = (data / "dev.jsonl").read_text(encoding="utf-8").splitlines()
     written = predictions(folder)
-    assert [(w["src"], w["tgt"]) for w in written] == [
-        (pair["src"], pair["tgt"]) for pair in map(json.loads, lines)
-    ]
+    assert [{"src": w["src"], "tgt": w["tgt"]} for w in written] == [*map(json.loads, lines)]
     right = [w["prediction"] == w["tgt"] for w in written]
     assert sum(right) == pytest.approx(scores[best["global_step"]] * len(right))
     assert printed(output, "predict exact_match") == pytest.approx(
