@@ -50,12 +50,7 @@ class AnswerSearch:
     """
 
     def __init__(self, n_best_size, max_answer_length, null_score_diff_threshold=None):
-        """Args:
-        n_best_size: most candidates for a question.
-        max_answer_length: most tokens of an answer.
-        null_score_diff_threshold: no answer is predicted if its score minus the best text's
-          score is above this; None: every question has an answer.
-        """
+        """Takes the flags of run_mrc.py; without a threshold every question has an answer."""
         self._n_best_size = n_best_size
         self._max_answer_length = max_answer_length
         self._threshold = null_score_diff_threshold

@@ -29,11 +29,7 @@ def tokens(text):
 
 
 def measure(predictions, references):
-    """Measures texts, each against one reference.
-
-    Args:
-      predictions: list of n str, n at least 1.
-      references: list of n str.
+    """Measures predictions, a list of at least one str, each against one reference.
 
     Returns:
       Dict of name to float: `rouge_1`, `rouge_2`, `rouge_l` (means of F1, 0 to 1), `bleu`
