@@ -1,5 +1,6 @@
 """The exceptions that end a program with one line of explanation, and their helpers."""
 
+import importlib
 import re
 
 
@@ -40,6 +41,26 @@ def require_flag(value, flag):
     if not value:
         raise UserError(f"--{flag} is needed")
     return value
+
+
+def require_modules(what, extra, *modules, otherwise=""):
+    """Imports modules that an extra of this package installs.
+
+    Args:
+      what: what needs them, and their libraries, for the message.
+      extra: the name of the extra.
+      *modules: their names.
+      otherwise: what else the user can do, for the end of the message.
+
+    Raises:
+      UserError: a module is missing.
+    """
+    try:
+        for module in modules:
+            importlib.import_module(module)
+    except ImportError as error:
+        advice = f"pip install -e '.[{extra}]' in the clone{otherwise}"
+        raise UserError(f"{what} ({error}): {advice}") from error
 
 
 def require_unicode(text, flag):
