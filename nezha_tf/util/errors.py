@@ -43,15 +43,24 @@ def require_flag(value, flag):
     return value
 
 
-def require_libraries(what, *modules):
-    """Raises a `UserError` if a module of the extra [eval], which `what` needs, is missing."""
-    for module in modules:
-        try:
+def require_modules(what, extra, *modules, otherwise=""):
+    """Imports modules that an extra of this package installs.
+
+    Args:
+      what: what needs them, and their libraries, for the message.
+      extra: the name of the extra.
+      *modules: their names.
+      otherwise: what else the user can do, for the end of the message.
+
+    Raises:
+      UserError: a module is missing.
+    """
+    try:
+        for module in modules:
             importlib.import_module(module)
-        except ImportError as error:
-            raise UserError(
-                f"{what} need {module} ({error}): pip install -e '.[eval]' in the clone"
-            ) from error
+    except ImportError as error:
+        advice = f"pip install -e '.[{extra}]' in the clone{otherwise}"
+        raise UserError(f"{what} ({error}): {advice}") from error
 
 
 def require_unicode(text, flag):

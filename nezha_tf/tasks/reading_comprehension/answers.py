@@ -50,12 +50,7 @@ class AnswerSearch:
     """
 
     def __init__(self, n_best_size, max_answer_length, null_score_diff_threshold=None):
-        """Args:
-        n_best_size: most candidates for a question.
-        max_answer_length: most tokens of an answer.
-        null_score_diff_threshold: no answer is predicted if its score minus the best text's
-          score is above this; None: every question has an answer.
-        """
+        """Takes the flags of run_mrc.py; without a threshold every question has an answer."""
         self._n_best_size = n_best_size
         self._max_answer_length = max_answer_length
         self._threshold = null_score_diff_threshold
@@ -73,10 +68,9 @@ class AnswerSearch:
         best, null_score_diff = candidates[0], None
         if self._threshold is not None:
             # No answer has its score from the window that gives it the lowest one.
-            scores = [
-                (float(s[0]), float(e[0])) for s, e in zip(start_logits, end_logits, strict=True)
-            ]
-            null = Candidate("", None, None, *min(scores, key=sum))
+            pairs = zip(start_logits, end_logits, strict=True)
+            logits = min(((float(s[0]), float(e[0])) for s, e in pairs), key=sum)
+            null = Candidate("", None, None, *logits)
             null_score_diff = null.score - best.score
             ranked = sorted([*candidates, null], key=lambda c: -c.score)[: self._n_best_size]
             candidates = [*ranked, *(c for c in (best, null) if c not in ranked)]
@@ -87,20 +81,16 @@ class AnswerSearch:
 
     def _best_texts(self, passage, starts, ends):
         """Returns the best candidates with different texts, best first."""
-        scores = starts[:, None] + ends
-        count = self._n_best_size
-        while True:
-            first, length = np.unravel_index(highest(scores.ravel(), count), scores.shape)
-            candidates = {}
-            for p, n in zip(first.tolist(), length.tolist(), strict=True):
-                start, end = passage.characters_of(p, p + n)
-                text = passage.text[start:end]
-                values = float(starts[p]), float(ends[p, n])
-                candidates.setdefault(text, Candidate(text, start, end, *values))
-            # If spans have the same text, more spans are needed to get enough texts.
-            if len(candidates) >= self._n_best_size or len(first) < count:
-                return list(candidates.values())[: self._n_best_size]
-            count *= 4
+        scores, candidates = starts[:, None] + ends, {}
+        for place in np.argsort(-scores, axis=None, kind="stable"):
+            first, more = divmod(int(place), scores.shape[1])
+            if len(candidates) == self._n_best_size or scores[first, more] == -np.inf:
+                break
+            start, end = passage.characters_of(first, first + more)
+            text = passage.text[start:end]
+            logits = float(starts[first]), float(ends[first, more])
+            candidates.setdefault(text, Candidate(text, start, end, *logits))
+        return list(candidates.values())
 
 
 def span_logits(example, start_logits, end_logits, max_answer_length):
@@ -133,19 +123,6 @@ def span_logits(example, start_logits, end_logits, max_answer_length):
     )
     ends = all_ends[np.where(is_inside, place[:, None] + length, 0)]
     return all_starts[place], np.where(is_inside, ends, -np.inf)
-
-
-def highest(scores, count):
-    """Returns the indices of the highest scores [n], in falling order: int [at most count].
-
-    Scores of -inf are left out; equal scores keep their order.
-    """
-    if count < len(scores):
-        least = np.partition(scores, len(scores) - count)[len(scores) - count]
-        places = np.flatnonzero(scores >= max(least, np.finfo(scores.dtype).min))
-    else:
-        places = np.flatnonzero(scores > -np.inf)
-    return places[np.argsort(-scores[places], kind="stable")][:count]
 
 
 def _with_probabilities(candidates):

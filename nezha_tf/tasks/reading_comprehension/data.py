@@ -89,13 +89,7 @@ class WindowedQuestions:
     """
 
     def __init__(
-        self,
-        questions,
-        tokenizer,
-        max_seq_length,
-        max_query_length,
-        doc_stride,
-        bad_rows=None,
+        self, questions, tokenizer, max_seq_length, max_query_length, doc_stride, bad_rows=None
     ):
         """Args:
           questions: list of `Question`.
@@ -143,7 +137,6 @@ class WindowedQuestions:
         self.counts = {"questions truncated": num_truncated, **self._count_answers(targets)}
 
     def description(self):
-        """Returns a short text on the contents."""
         passages = len({id(example.passage) for example in self.examples})
         windows = len(self.arrays["input_ids"])
         contents = (

@@ -5,7 +5,7 @@ import difflib
 import re
 import string
 
-from nezha_tf.util.errors import UserError
+from nezha_tf.util.errors import require_modules
 
 METRICS = ("cmrc", "squad")
 NAMES = ("f1", "em", "average")
@@ -21,14 +21,9 @@ _ARTICLE = re.compile(r"\b(a|an|the)\b")
 
 def require_libraries(metric):
     """Raises a `UserError` if a metric's library of the extra [eval] is not installed."""
-    try:
-        if metric == "cmrc":
-            import nltk  # noqa: F401
-    except ImportError as error:
-        raise UserError(
-            f"--metric=cmrc needs nltk for Latin words ({error}): pip install -e '.[eval]' in "
-            "the clone, or pass --metric=squad"
-        ) from error
+    if metric == "cmrc":
+        what = "--metric=cmrc needs nltk for Latin words"
+        require_modules(what, "eval", "nltk", otherwise=", or pass --metric=squad")
 
 
 def measure(predictions, references, metric):

@@ -23,42 +23,27 @@ MEANINGS = {
     "start_logits": "the logit of each token as an answer's first",
     "end_logits": "the logit of each token as an answer's last",
 }
+# What there is of each answer: its type, and the value for no answer.
+ANSWER = {
+    "answer": (tf.string, ""),
+    "start": (tf.int32, -1),
+    "end": (tf.int32, -1),
+    "score": (tf.float64, 0.0),
+    "probability": (tf.float64, 0.0),
+}
 LOGITS = {"start_logits": tf.float32, "end_logits": tf.float32}
 # The score of impossible spans.
 IMPOSSIBLE = tf.float64.min
 
 
-class Ranked(NamedTuple):
-    """The K answers of a passage: the predicted one, then the others by falling score.
-
-    Attributes:
-      spans: int64 [K, 2], the first and last token; -1 for no answer, and after the last one.
-      scores, probabilities: float64 [K]; 0 after the last one.
-      null_score_diff: float64 [], see `MEANINGS`.
-    """
-
-    spans: tf.Tensor
-    scores: tf.Tensor
-    probabilities: tf.Tensor
-    null_score_diff: tf.Tensor
-
-
 class Spans(NamedTuple):
-    """The values that the search needs for the N tokens of all passages, concatenated.
+    """The values that the search needs for the N tokens of all passages, concatenated."""
 
-    Attributes:
-      starts: float64 [N], the logit of each token as a start.
-      ends: float64 [M], the logits of all windows' tokens as ends.
-      place: int64 [N], the index in `ends` of each token.
-      left: int64 [N], the number of tokens from each token to the end of its window.
-      null: float64 [B], the score of no answer in each passage.
-    """
-
-    starts: tf.Tensor
-    ends: tf.Tensor
-    place: tf.Tensor
-    left: tf.Tensor
-    null: tf.Tensor
+    starts: tf.Tensor  # float64 [N], the logit of each token as a start
+    ends: tf.Tensor  # float64 [M], the logits of all windows' tokens as ends
+    place: tf.Tensor  # int64 [N], the index in `ends` of each token
+    left: tf.Tensor  # int64 [N], the number of tokens from each token to the end of its window
+    null: tf.Tensor  # float64 [B], the score of no answer in each passage
 
 
 class ReadingComprehensionServing(Serving):
@@ -126,124 +111,109 @@ class ReadingComprehensionServing(Serving):
         within = token.values - tf.gather(windows.starts, window)
         offset = tf.gather(query.row_lengths(), window) + 2
         place = window * tf.shape(starts, tf.int64)[1] + offset + within
-        starts, ends = (_candidates(tf.reshape(logits, [-1])) for logits in (starts, ends))
+        starts, ends = (_without_nan(tf.reshape(logits, [-1])) for logits in (starts, ends))
         left = tf.gather(windows.lengths, window) - within
         return Spans(tf.gather(starts, place), ends, place, left, null)
 
     def _answers(self, tokens, spans):
         """Returns the signature's outputs."""
-        splits = tokens.ids.row_splits
-
-        def search(row):
-            part = slice(splits[row], splits[row + 1])
-            starts, place, left = spans.starts[part], spans.place[part], spans.left[part]
-            length = tf.range(tf.minimum(self._max_answer_length, tf.size(starts)), dtype=tf.int64)
-            is_inside = length < left[:, None]
-            ends = tf.gather(spans.ends, tf.where(is_inside, place[:, None] + length, 0))
-            scores = tf.where(is_inside, starts[:, None] + ends, IMPOSSIBLE)
-            return self._ranked(tokens, row, scores, spans.null[row])
-
-        rows, most = tf.range(tokens.ids.nrows()), self._n_best_size + 1
-        specs = (tf.TensorSpec(shape, tf.float64) for shape in ([most], [most], []))
-        signature = Ranked(tf.TensorSpec([most, 2], tf.int64), *specs)
-        ranked = tf.map_fn(search, rows, fn_output_signature=signature)
-        count = most if self._gives_all else 1
-        chosen = ranked.spans[:, :count]
-        is_answer, base = chosen >= 0, splits[:-1, None]
-        behind = [tf.size(tokens.starts.values)]  # the index of the -1 that stands for no answer
-        start, end = (
-            tf.gather(
-                tf.concat([values.values, [-1]], axis=0),
-                tf.where(is_answer[..., side], base + chosen[..., side], behind),
-            )
-            for side, values in enumerate((tokens.starts, tokens.ends))
-        )
-        places = (tf.repeat(rows, count), tf.reshape(start, [-1]), tf.reshape(end, [-1]))
-        answer = tf.reshape(text_of(tokens.characters, *places), tf.shape(start))
-        probabilities = tf.cast(ranked.probabilities, tf.float32)
-        outputs = {
-            "answer": answer[:, 0],
-            "start": start[:, 0],
-            "end": end[:, 0],
-            "score": tf.cast(ranked.scores[:, 0], tf.float32),
-            "probability": probabilities[:, 0],
+        specs = {
+            name: tf.TensorSpec([self._n_best_size + 1], dtype)
+            for name, (dtype, _) in ANSWER.items()
         }
+        specs["null_score_diff"] = tf.TensorSpec([], tf.float64)
+        ranked = tf.map_fn(
+            lambda row: self._ranked(tokens, spans, row),
+            tf.range(tokens.ids.nrows()),
+            fn_output_signature=specs,
+        )
+        for name in ("score", "probability", "null_score_diff"):
+            ranked[name] = tf.cast(ranked[name], tf.float32)
+        outputs = {name: ranked[name][:, 0] for name in ANSWER}
         if self._threshold is not None:
-            outputs["null_score_diff"] = tf.cast(ranked.null_score_diff, tf.float32)
+            outputs["null_score_diff"] = ranked["null_score_diff"]
         if self._gives_all:
-            outputs |= {"answers": answer, "starts": start, "ends": end}
-            outputs["probabilities"] = probabilities
+            outputs |= {
+                "answers": ranked["answer"],
+                "starts": ranked["start"],
+                "ends": ranked["end"],
+                "probabilities": ranked["probability"],
+            }
         return outputs
 
-    def _ranked(self, tokens, row, scores, null):
-        """Returns the `Ranked` of a passage, the same as `answers.AnswerSearch` finds.
+    def _ranked(self, tokens, spans, row):
+        """Returns the answers of a passage, the same as `answers.AnswerSearch` finds.
 
-        Args:
-          tokens: `Tokens` of all passages.
-          row: int64 [], the number of the passage.
-          scores: float64 [P, L], the scores of the spans of tokens p to p + n.
-          null: float64 [], the score of no answer.
+        Returns:
+          Dict of the keys of `ANSWER`, each [--n_best_size + 1]: the predicted answer, then the
+          others by falling score, then no answers; and of `null_score_diff`, float64 [].
         """
-        spans, values = self._distinct(tokens, row, scores)
+        found, null = self._best_texts(tokens, spans, row), spans.null[row]
+        scores, predicted = found["score"], 0
         # A passage without tokens has no span.
-        null_score_diff = null - tf.concat([values, [IMPOSSIBLE]], axis=0)[0]
-        predicted = 0
+        null_score_diff = null - tf.concat([scores, [IMPOSSIBLE]], axis=0)[0]
         if self._threshold is not None:
             # Among equal scores no answer is last, and it is always kept.
-            rank = tf.reduce_sum(tf.cast(values >= null, tf.int32))
+            rank = tf.reduce_sum(tf.cast(scores >= null, tf.int32))
             others = tf.where(rank < self._n_best_size, max(1, self._n_best_size - 1), rank)
-            spans = tf.concat([spans[:others], [[-1, -1]]], axis=0)
-            values = tf.concat([values[:others], [null]], axis=0)
-            predicted = tf.where(null_score_diff > self._threshold, tf.size(values) - 1, 0)
-        is_predicted = tf.range(tf.size(values)) == predicted
+            none = {"answer": "", "start": -1, "end": -1, "score": null}
+            found = {n: tf.concat([v[:others], [none[n]]], axis=0) for n, v in found.items()}
+            scores = found["score"]
+            predicted = tf.where(null_score_diff > self._threshold, tf.size(scores) - 1, 0)
+        found["probability"] = tf.nn.softmax(scores)
+        is_predicted = tf.range(tf.size(scores)) == predicted
         order = tf.argsort(
-            tf.where(is_predicted, values.dtype.max, values), direction="DESCENDING", stable=True
+            tf.where(is_predicted, scores.dtype.max, scores), direction="DESCENDING", stable=True
         )
         most = self._n_best_size + 1
+        filled = {"null_score_diff": null_score_diff}
+        for name, (dtype, empty) in ANSWER.items():
+            rest = tf.fill([most], tf.constant(empty, dtype))
+            filled[name] = tf.concat([tf.gather(found[name], order), rest], axis=0)[:most]
+        return filled
 
-        def filled(ordered, fill):
-            return tf.concat([tf.gather(ordered, order), fill], axis=0)[:most]
+    def _best_texts(self, tokens, spans, row):
+        """Returns the best answers with different texts, best first, at most --n_best_size.
 
-        spans = filled(spans, tf.fill([most, 2], tf.constant(-1, tf.int64)))
-        none = tf.zeros([most], tf.float64)
-        scores, probabilities = filled(values, none), filled(tf.nn.softmax(values), none)
-        return Ranked(spans, scores, probabilities, null_score_diff)
+        Returns:
+          Dict of the keys of `ANSWER` but "probability", each [n].
+        """
+        splits = tokens.ids.row_splits
+        part = slice(splits[row], splits[row + 1])
+        starts, place, left = spans.starts[part], spans.place[part], spans.left[part]
+        # The scores of the spans of tokens p to p + n, float64 [P, L].
+        length = tf.range(tf.minimum(self._max_answer_length, tf.size(starts)), dtype=tf.int64)
+        is_inside = length < left[:, None]
+        ends = tf.gather(spans.ends, tf.where(is_inside, place[:, None] + length, 0))
+        scores = tf.where(is_inside, starts[:, None] + ends, IMPOSSIBLE)
+        flat, width = tf.reshape(scores, [-1]), tf.maximum(tf.size(length, tf.int64), 1)
 
-    def _distinct(self, tokens, row, scores):
-        """Returns the best spans with different texts, int64 [n, 2], and their scores [n]."""
-        width = tf.shape(scores, tf.int64)[1]
-        flat = tf.reshape(scores, [-1])
-        base = tf.gather(tokens.ids.row_splits, row)
-
-        def look(count, _, *__):
+        def look(count, *_):
             top = tf.math.top_k(flat, tf.minimum(count, tf.size(flat)))
             is_span = top.values > IMPOSSIBLE
             values, place = (tf.boolean_mask(v, is_span) for v in top)
-            place = tf.cast(place, tf.int64)
-            first = place // tf.maximum(width, 1)
-            last = first + place % tf.maximum(width, 1)
-            texts = text_of(
-                tokens.characters,
-                tf.fill(tf.shape(first), row),
-                tf.gather(tokens.starts.values, base + first),
-                tf.gather(tokens.ends.values, base + last),
-            )
+            first, length = tf.cast(place, tf.int64) // width, tf.cast(place, tf.int64) % width
+            start = tf.gather(tokens.starts.values, splits[row] + first)
+            end = tf.gather(tokens.ends.values, splits[row] + first + length)
+            texts = text_of(tokens.characters, tf.fill(tf.shape(first), row), start, end)
             distinct, which = tf.unique(texts)
             chosen = tf.math.unsorted_segment_min(
                 tf.range(tf.size(which)), which, tf.size(distinct)
             )[: self._n_best_size]
             # If spans have the same text, more spans are needed to get enough texts.
             is_done = (tf.size(distinct) >= self._n_best_size) | (tf.size(place) < count)
-            spans = tf.stack([tf.gather(first, chosen), tf.gather(last, chosen)], axis=1)
-            return count * 4, is_done, spans, tf.gather(values, chosen)
+            found = {"answer": texts, "start": start, "end": end, "score": values}
+            return count * 4, is_done, {n: tf.gather(v, chosen) for n, v in found.items()}
 
-        spans, values = tf.zeros([0, 2], tf.int64), tf.zeros([0], tf.float64)
-        state = (self._n_best_size, False, spans, values)
-        shapes = [tf.TensorShape(shape) for shape in ([], [], [None, 2], [None])]
-        *_, spans, values = tf.while_loop(
-            lambda _, is_done, *__: ~is_done, look, state, shape_invariants=tuple(shapes)
-        )
-        return spans, values
+        names = ("answer", "start", "end", "score")
+        none = {name: tf.zeros([0], ANSWER[name][0]) for name in names}
+        shapes = {name: tf.TensorShape([None]) for name in names}
+        return tf.while_loop(
+            lambda _, is_done, __: ~is_done,
+            look,
+            (self._n_best_size, False, none),
+            shape_invariants=(tf.TensorShape([]), tf.TensorShape([]), shapes),
+        )[2]
 
 
 def with_marks(tokens):
@@ -264,6 +234,6 @@ def with_marks(tokens):
     return tokens._replace(ends=ends.with_values(tf.cast(end, tf.int32)))
 
 
-def _candidates(logits):
+def _without_nan(logits):
     """Returns logits with nan replaced as in `answers.span_logits`."""
     return tf.where(tf.math.is_nan(logits), tf.constant(-1e9, logits.dtype), logits)

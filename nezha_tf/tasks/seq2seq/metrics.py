@@ -1,8 +1,9 @@
 """Metrics of generated texts against references: ROUGE, BLEU, chrF and exact match."""
 
 import re
+from types import SimpleNamespace
 
-from nezha_tf.util.errors import UserError
+from nezha_tf.util.errors import require_modules
 
 NAMES = ("rouge_1", "rouge_2", "rouge_l", "bleu", "chrf", "exact_match")
 
@@ -13,14 +14,8 @@ _ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 def require_libraries():
     """Raises a `UserError` if the libraries of the extra [eval] are not installed."""
-    try:
-        import rouge_score  # noqa: F401
-        import sacrebleu  # noqa: F401
-    except ImportError as error:
-        raise UserError(
-            f"metrics of texts need rouge-score and sacrebleu ({error}): "
-            "pip install -e '.[eval]' in the clone"
-        ) from error
+    what = "metrics of texts need rouge-score and sacrebleu"
+    require_modules(what, "eval", "rouge_score", "sacrebleu")
 
 
 def tokens(text):
@@ -29,11 +24,7 @@ def tokens(text):
 
 
 def measure(predictions, references):
-    """Measures texts, each against one reference.
-
-    Args:
-      predictions: list of n str, n at least 1.
-      references: list of n str.
+    """Measures predictions, a list of at least one str, each against one reference.
 
     Returns:
       Dict of name to float: `rouge_1`, `rouge_2`, `rouge_l` (means of F1, 0 to 1), `bleu`
@@ -48,7 +39,7 @@ def measure(predictions, references):
     import sacrebleu
     from rouge_score.rouge_scorer import RougeScorer
 
-    scorer = RougeScorer(list(_ROUGE.values()), tokenizer=_Tokenizer())
+    scorer = RougeScorer(list(_ROUGE.values()), tokenizer=SimpleNamespace(tokenize=tokens))
     pairs = list(zip(predictions, references, strict=True))
     scores = [scorer.score(reference, prediction) for prediction, reference in pairs]
     results = {
@@ -59,13 +50,6 @@ def measure(predictions, references):
     results["chrf"] = sacrebleu.corpus_chrf(predictions, [references]).score
     results["exact_match"] = sum(_bare(a) == _bare(b) for a, b in pairs) / len(pairs)
     return results
-
-
-class _Tokenizer:
-    """`tokens` with the interface of rouge-score."""
-
-    def tokenize(self, text):
-        return tokens(text)
 
 
 def _bare(text):

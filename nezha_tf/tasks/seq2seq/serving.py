@@ -79,8 +79,7 @@ class WritingServing(Serving):
         return "\n\n".join(paragraphs)
 
     def signatures(self):
-        seed = [tf.TensorSpec([None], tf.int32, name="seed")]
-        ids = ids_specs()[:2]
+        seed = [tf.TensorSpec([None], tf.int32, name="seed")] if self._is_drawn else []
 
         def of_texts(text, seed=None):
             return self._texts(self._search(*self._packed(self._reader.ids(text)), seed))
@@ -91,7 +90,7 @@ class WritingServing(Serving):
         functions = {"serving_default": (of_texts, [text_spec("text")])}
         if self._is_drawn:
             functions["with_seed"] = (of_texts, [text_spec("text"), *seed])
-        functions["from_ids"] = (from_ids, ids + (seed if self._is_drawn else []))
+        functions["from_ids"] = (from_ids, [*ids_specs()[:2], *seed])
         return as_graphs(functions)
 
     def for_page(self):

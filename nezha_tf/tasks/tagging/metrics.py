@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from nezha_tf.data.entity_tags import tags_of
-from nezha_tf.util.errors import UserError
+from nezha_tf.util.errors import require_modules
 
 NAMES = ("precision", "recall", "f1")
 ALL = "all"
@@ -20,12 +20,7 @@ class Scores(NamedTuple):
 
 def require_library():
     """Raises a `UserError` if the library of the extra [eval] is not installed."""
-    try:
-        import seqeval  # noqa: F401
-    except ImportError as error:
-        raise UserError(
-            f"metrics of entities need seqeval ({error}): pip install -e '.[eval]' in the clone"
-        ) from error
+    require_modules("metrics of entities need seqeval", "eval", "seqeval")
 
 
 def measure(sentences, found):

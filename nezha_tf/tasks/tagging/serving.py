@@ -25,17 +25,11 @@ OUTPUTS = {"tag_ids": tf.int32, "probabilities": tf.float32}
 
 
 class Units(NamedTuple):
-    """The U units (`tasks.tagging.data.Unit`) of all texts, concatenated.
+    """The U units (`tasks.tagging.data.Unit`) of all texts, concatenated."""
 
-    Attributes:
-      rows: int64 [U], the index of each unit's text.
-      places: int64 [U], the index of its first token in that text.
-      starts, ends: int32 [U], its characters [start, end).
-    """
-
-    rows: tf.Tensor
-    places: tf.Tensor
-    starts: tf.Tensor
+    rows: tf.Tensor  # int64 [U], the index of each unit's text
+    places: tf.Tensor  # int64 [U], the index of its first token in that text
+    starts: tf.Tensor  # int32 [U], its characters [start, end)
     ends: tf.Tensor
 
 
@@ -114,35 +108,24 @@ class TaggingServing(Serving):
         least = tf.math.unsorted_segment_min(
             tf.boolean_mask(probabilities, inside), number, tf.size(first)
         )
-        is_right = self._is_well_formed(
-            tf.gather(prefixes, first), tf.gather(prefixes, last), first == last
-        )
-        first, last, least = (tf.boolean_mask(v, is_right) for v in (first, last, least))
-        rows, starts, ends = (
-            tf.gather(v, at)
-            for v, at in ((units.rows, first), (units.starts, first), (units.ends, last))
-        )
-        found = {
-            "label": (tf.gather(labels, first), ""),
-            "start": (starts, -1),
-            "end": (ends, -1),
-            "entity": (text_of(tokens.characters, rows, starts, ends), ""),
-            "probability": (least, 0.0),
+        if self._tag_set.is_strict:
+            begin, _, end, single = SCHEMES[self._tag_set.scheme]
+            begin_tags, end_tags = tf.gather(prefixes, first), tf.gather(prefixes, last)
+            is_whole = (begin_tags == begin) & (end_tags == end)
+            is_well_formed = tf.where(first == last, begin_tags == single, is_whole)
+            first, last, least = (tf.boolean_mask(v, is_well_formed) for v in (first, last, least))
+        rows, starts = tf.gather(units.rows, first), tf.gather(units.starts, first)
+        ends = tf.gather(units.ends, last)
+        texts = text_of(tokens.characters, rows, starts, ends)
+        by_text = tf.RaggedTensor.from_value_rowids(rows, rows, tokens.ids.nrows())
+        return {
+            "label": by_text.with_values(tf.gather(labels, first)).to_tensor(""),
+            "start": by_text.with_values(starts).to_tensor(-1),
+            "end": by_text.with_values(ends).to_tensor(-1),
+            "entity": by_text.with_values(texts).to_tensor(""),
+            "probability": by_text.with_values(least).to_tensor(0.0),
+            "num_entities": tf.cast(by_text.row_lengths(), tf.int32),
         }
-        count = tokens.ids.nrows()
-        splits = tf.RaggedTensor.from_value_rowids(rows, rows, count)
-        outputs = {
-            name: splits.with_values(values).to_tensor(empty)
-            for name, (values, empty) in found.items()
-        }
-        return {**outputs, "num_entities": tf.cast(splits.row_lengths(), tf.int32)}
-
-    def _is_well_formed(self, first, last, is_single):
-        """Whether entities count, given the prefixes of their first and last tags."""
-        if not self._tag_set.is_strict:
-            return tf.ones_like(is_single)
-        begin, _, end, single = SCHEMES[self._tag_set.scheme]
-        return tf.where(is_single, first == single, (first == begin) & (last == end))
 
 
 def units_of(tokens):

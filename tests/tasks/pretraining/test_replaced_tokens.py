@@ -11,10 +11,8 @@ from commands import settings_of
 
 import nezha_tf
 from nezha_tf import checkpoints
-from nezha_tf.checkpoints.convert import convert_checkpoint
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.name_table import tf1_names
-from nezha_tf.checkpoints.settings import ConversionSettings
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens
 from nezha_tf.objectives.uses import uses_of
@@ -115,16 +113,6 @@ def test_masked_lm_goes_on_from_it_and_it_goes_on_from_masked_lm(tmp_path):
     other = NezhaForReplacedTokens(config)
     report = checkpoints.load(other, prefix, Pretraining.fresh_names)
     assert len(report.missing) == 27 and not report.unused
-
-
-def test_it_is_converted_without_generator_and_heads():
-    given = {"source": "run", "format": "hugging_face"}
-    with pytest.raises(UserError, match=r"generator/\S* has no counterpart .*--drop=generator/"):
-        convert_checkpoint(ConversionSettings(to="refused", **given))
-    drop = ["generator/", "discriminator_predictions/", "cls/"]
-    report = convert_checkpoint(ConversionSettings(to="nezha", drop=drop, **given))
-    assert "weights of --drop" in report
-    assert type(nezha_tf.load("nezha")[1]) is nezha_tf.NezhaEncoder
 
 
 def test_a_configuration_without_a_quarter_is_refused_in_one_line(folder):

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from commands import settings_of
+from commands import QUICK_CONFIG
 from helpers import assert_is_a_model
 
 from nezha_tf.checkpoints.name_table import tf1_names
@@ -14,20 +14,16 @@ from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
 from nezha_tf.tasks.reading_comprehension.settings import ReadingComprehensionSettings
 from nezha_tf.tasks.reading_comprehension.task import ReadingComprehension
-from nezha_tf.training.run import run as run_task
+from nezha_tf.training import start
+from nezha_tf.training.run import run
 from nezha_tf.util.errors import UserError
 
 FIRSTS, LASTS, FILLERS = "甲乙丙丁", "子丑寅卯", "天地玄黄宇宙洪荒"
 CONFIG = {
+    **QUICK_CONFIG,
     "vocab_size": 21,
     "hidden_size": 32,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
     "intermediate_size": 64,
-    "type_vocab_size": 2,
-    "use_relative_position": True,
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
     # With 0.02, such a small model needs thousands of steps to learn where to look.
     "initializer_range": 0.2,
 }
@@ -66,77 +62,6 @@ def data(tmp_path_factory):
     return folder
 
 
-STANDARD = (
-    *("--train_file=train.json", "--eval_file=dev.json", "--predict_file=dev.json"),
-    *("--vocab_file=vocab.txt", "--bert_config_file=config.json", "--nojit_compile"),
-    *("--max_query_length=2", "--max_seq_length=16", "--doc_stride=6", "--max_answer_length=4"),
-    *("--version_2_with_negative", "--num_train_epochs=5"),
-    *("--train_batch_size=16", "--save_checkpoints_steps=100", "--n_best_size=3"),
-)
-
-
-def test_a_checkpoint_without_a_pooler_is_evaluated(data, tmp_path, monkeypatch, capsys):
-    """Hugging Face's models of this task have no pooler."""
-    monkeypatch.chdir(data)
-    settings = dataclasses.replace(
-        settings_of(ReadingComprehensionSettings, *STANDARD),
-        output_dir=str(tmp_path),
-        do_eval=True,
-        init_checkpoint="published/model.ckpt",
-    )
-    weights = tf1_names(ReadingComprehension(settings).make_model("float32"))
-    assert weights.pop("bert/pooler/dense/kernel") is not None
-    assert weights.pop("bert/pooler/dense/bias") is not None
-    write_tensors("published/model.ckpt", {name: v.value for name, v in weights.items()})
-    run_task(settings, ReadingComprehension)
-    said = capsys.readouterr().out
-    assert "missing there, so random: bert/pooler/dense/kernel, bert/pooler/dense/bias" in said
-    assert 0 <= json.loads((tmp_path / "eval_results.json").read_text())["f1"] < 50
-
-    weights.pop("cls/squad/output_weights")
-    write_tensors("published/model.ckpt", {name: v.value for name, v in weights.items()})
-    with pytest.raises(UserError, match="lacks cls/squad/output_weights"):
-        run_task(settings, ReadingComprehension)
-
-
-def test_answers_are_learnt(data, tmp_path, monkeypatch, capsys):
-    """From the flags to the characters of the passage."""
-    monkeypatch.chdir(data)
-    modes = ("--do_train", "--do_eval", "--do_predict", f"--output_dir={tmp_path}")
-    settings = settings_of(ReadingComprehensionSettings, *modes, *STANDARD)
-    run_task(dataclasses.replace(settings, learning_rate=5e-3), ReadingComprehension)
-    results = json.loads((tmp_path / "eval_results.json").read_text())
-    assert results["em"] > 95 and results["f1"] >= results["em"], results
-    assert results["no_answer_accuracy"] > 80 and results["has_answer_em"] > 95
-    assert f"{tmp_path}/eval_predictions.json" in capsys.readouterr().out
-
-    questions, contexts = [], []
-    for article in json.loads((data / "dev.json").read_text())["data"]:
-        for entry in article["paragraphs"][0]["qas"]:
-            questions.append(entry)
-            contexts.append(article["paragraphs"][0]["context"])
-    texts = json.loads((tmp_path / "predictions.json").read_text())
-    assert texts == json.loads((tmp_path / "eval_predictions.json").read_text())
-    assert list(texts) == [entry["id"] for entry in questions]
-    lines = (tmp_path / "nbest_predictions.jsonl").read_text().splitlines()
-    right = 0
-    for line, entry, context in zip(map(json.loads, lines), questions, contexts, strict=True):
-        assert line["id"] == entry["id"] and line["prediction"] == texts[entry["id"]]
-        wanted = entry["answers"][0]["text"] if entry["answers"] else ""
-        right += line["prediction"] == wanted
-        assert len(line["nbest"]) <= 4 and "" in [c["text"] for c in line["nbest"]]
-        for candidate in (line, *line["nbest"]):
-            if candidate["start"] is not None:
-                text = context[candidate["start"] : candidate["end"]]
-                assert text == candidate.get("text", candidate.get("prediction"))
-        assert sum(c["probability"] for c in line["nbest"]) == pytest.approx(1)
-        assert (line["null_score_diff"] > 0) == (line["prediction"] == "")
-    assert results["em"] == pytest.approx(100 * right / len(questions))
-    settings = {"task": "reading_comprehension", "version_2_with_negative": True, "n_best_size": 3}
-    step, vocab_file = results["global_step"], data / "vocab.txt"
-    assert_is_a_model(tmp_path, NezhaForQuestionAnswering, step, vocab_file, **settings)
-
-
 @pytest.fixture
 def settings(data, tmp_path):
     paths = {"vocab_file": "vocab.txt", "bert_config_file": "config.json"}
@@ -147,7 +72,63 @@ def settings(data, tmp_path):
         version_2_with_negative=True,
         do_eval=True,
         do_predict=True,
+        jit_compile=False,
     )
+
+
+# Passages in several windows.
+SHORT = {"max_query_length": 2, "max_seq_length": 16, "doc_stride": 6}
+
+
+def test_a_checkpoint_without_a_pooler_is_evaluated(settings, tmp_path, capsys):
+    """Hugging Face's models of this task have no pooler; the head must be there."""
+    path = str(tmp_path / "published" / "model.ckpt")
+    changes = {"do_predict": False, "init_checkpoint": path, "max_eval_steps": 1, **SHORT}
+    settings = dataclasses.replace(settings, **changes)
+    model = ReadingComprehension(settings).make_model("float32")
+    weights = {name: v.value for name, v in tf1_names(model).items() if "/pooler/" not in name}
+    write_tensors(path, weights)
+    run(settings, ReadingComprehension)
+    output = capsys.readouterr().out
+    assert "missing there, so random: bert/pooler/dense/kernel, bert/pooler/dense/bias" in output
+    assert 0 <= json.loads((tmp_path / "eval_results.json").read_text())["f1"] < 50
+
+    weights.pop("cls/squad/output_weights")
+    write_tensors(path, weights)
+    with pytest.raises(UserError, match="lacks cls/squad/output_weights"):
+        start.load(model, path, ("bert/pooler/",), settings)
+
+
+def test_answers_are_learnt(settings, data, tmp_path, capsys):
+    """To the characters of the passage."""
+    changes = {"do_train": True, "learning_rate": 5e-3, "num_train_epochs": 5.0}
+    changes |= {"train_batch_size": 16, "save_checkpoints_steps": 100}
+    changes |= {"max_answer_length": 4, "n_best_size": 3, **SHORT}
+    run(dataclasses.replace(settings, **changes), ReadingComprehension)
+    results = json.loads((tmp_path / "eval_results.json").read_text())
+    assert results["em"] > 95 and results["f1"] >= results["em"], results
+    assert results["no_answer_accuracy"] > 80 and results["has_answer_em"] > 95
+    assert f"{tmp_path}/eval_predictions.json" in capsys.readouterr().out
+
+    paragraphs = [a["paragraphs"][0] for a in json.loads((data / "dev.json").read_text())["data"]]
+    questions = [(entry, p["context"]) for p in paragraphs for entry in p["qas"]]
+    texts = json.loads((tmp_path / "predictions.json").read_text())
+    assert texts == json.loads((tmp_path / "eval_predictions.json").read_text())
+    assert list(texts) == [entry["id"] for entry, _ in questions]
+    lines = (tmp_path / "nbest_predictions.jsonl").read_text().splitlines()
+    right = 0
+    for line, (entry, context) in zip(map(json.loads, lines), questions, strict=True):
+        assert line["id"] == entry["id"] and line["prediction"] == texts[entry["id"]]
+        right += line["prediction"] == (entry["answers"][0]["text"] if entry["answers"] else "")
+        assert len(line["nbest"]) <= 4 and "" in [c["text"] for c in line["nbest"]]
+        for candidate in ({**line, "text": line["prediction"]}, *line["nbest"]):
+            if candidate["start"] is not None:
+                assert context[candidate["start"] : candidate["end"]] == candidate["text"]
+        assert (line["null_score_diff"] > 0) == (line["prediction"] == "")
+    assert results["em"] == pytest.approx(100 * right / len(questions))
+    written = {"task": "reading_comprehension", "version_2_with_negative": True, "n_best_size": 3}
+    step, vocab_file = results["global_step"], data / "vocab.txt"
+    assert_is_a_model(tmp_path, NezhaForQuestionAnswering, step, vocab_file, **written)
 
 
 def outputs_of(windows):
@@ -156,9 +137,8 @@ def outputs_of(windows):
     return {"start_logits": logits, "end_logits": logits}
 
 
-def test_tables_of_candidates_and_parts_of_an_evaluation(settings, data, tmp_path):
-    changes = {"predictions_format": "tsv", "n_best_size": 2}
-    changes |= {"max_seq_length": 16, "max_query_length": 2, "doc_stride": 6}
+def test_tables_of_candidates_and_parts_of_an_evaluation(settings, tmp_path):
+    changes = {"predictions_format": "tsv", "n_best_size": 2, **SHORT}
     task = ReadingComprehension(dataclasses.replace(settings, **changes))
     outputs = outputs_of(task.examples["predict"])
     measured = task.write_predictions(outputs)
@@ -184,7 +164,7 @@ def test_tables_of_candidates_and_parts_of_an_evaluation(settings, data, tmp_pat
     assert 0 < len(texts) <= 7 and list(texts) == ids[: len(texts)]
 
 
-def test_mistakes_are_one_line(settings, data, tmp_path):
+def test_mistakes_are_one_line(settings, tmp_path):
     good = paragraph(random.Random(1), 1)
     answer = {"text": "nowhere", "answer_start": 0}
     bad = {"context": "天地", "qas": [{"id": "Q", "question": "甲", "answers": [answer]}]}
@@ -220,8 +200,8 @@ def test_real_data_are_read(settings, shared_data):
     )
     examples = task.examples["eval"].examples
     assert len(examples) == 533
-    assert "533 questions on 128 passages" in task.notes[1]
-    assert "answers that are not in their passages: 8" in task.notes[1]
+    assert "533 questions on 128 passages" in task.notes[0]
+    assert "answers that are not in their passages: 8" in task.notes[0]
     # Read from the tokens of the target, the answers get the highest possible scores.
     for example in examples:
         answer = example.question.answers[0]

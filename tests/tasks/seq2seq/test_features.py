@@ -61,17 +61,15 @@ def test_inputs_of_a_pair():
 def test_shifted_positions_predict_the_next_token():
     batch = batch_of(ShiftedTarget(14), np.arange(6), np.zeros(6))
     for row, (ids, start) in enumerate(zip(PAIRS.ids, PAIRS.target_starts, strict=True)):
-        weights = batch["masked_lm_weights"][row]
-        count = int(weights.sum())
-        assert count == len(ids) - start and weights[:count].all()
-        positions = batch["masked_lm_positions"][row, :count]
-        assert ids[positions[0]] == SEP and positions[0] == start - 1
-        assert (batch["masked_lm_ids"][row, :count] == ids[positions + 1]).all()
-        assert batch["masked_lm_ids"][row, count - 1] == SEP
+        count = len(ids) - start
+        assert batch["masked_lm_weights"][row].tolist() == [1] * count + [0] * (14 - count)
+        positions = [*range(start - 1, len(ids) - 1)]  # from the source's [SEP] on
+        assert batch["masked_lm_positions"][row, :count].tolist() == positions
+        assert (batch["masked_lm_ids"][row, :count] == ids[start:]).all()
         assert (batch["input_ids"][row, : len(ids)] == ids).all()
 
 
-@pytest.mark.parametrize("prob, max_predictions", ((0.7, 14), (0.01, 14), (1.0, 14), (0.7, 3)))
+@pytest.mark.parametrize("prob, max_predictions", ((0.01, 14), (1.0, 14), (0.7, 3)))
 def test_counts_and_labels_of_masked_targets(prob, max_predictions):
     pairs = list(itertools.product(range(6), range(5)))
     batch = batch_of(masked_target(prob, max_predictions), *zip(*pairs, strict=True))

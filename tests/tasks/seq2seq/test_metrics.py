@@ -34,9 +34,8 @@ def test_what_rouge_counts():
 )
 def test_rouge_by_hand(prediction, reference, rouge_1, rouge_2, rouge_l):
     found = metrics.measure([prediction], [reference])
-    assert found["rouge_1"] == pytest.approx(rouge_1)
-    assert found["rouge_2"] == pytest.approx(rouge_2)
-    assert found["rouge_l"] == pytest.approx(rouge_l)
+    scores = [found[name] for name in ("rouge_1", "rouge_2", "rouge_l")]
+    assert scores == pytest.approx([rouge_1, rouge_2, rouge_l])
 
 
 def test_bleu_by_hand():

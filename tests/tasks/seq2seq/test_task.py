@@ -34,11 +34,6 @@ CONFIG = {
 }
 
 
-def write_lines(path, pairs):
-    lines = [json.dumps({"src": src, "tgt": tgt}, ensure_ascii=False) + "\n" for src, tgt in pairs]
-    path.write_text("".join(lines), encoding="utf-8")
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A folder with sources of four characters out of six; tests copy it."""
@@ -48,22 +43,17 @@ def data(tmp_path_factory):
     (folder / "config.json").write_text(json.dumps(CONFIG))
     sources = ["".join(chosen) for chosen in itertools.product(CHARACTERS, repeat=4)]
     random.Random(1).shuffle(sources)
-    pairs = [(source, source) for source in sources]
-    write_lines(folder / "train.jsonl", pairs[:1200])
-    write_lines(folder / "dev.jsonl", pairs[1200:])
+    lines = [json.dumps({"src": text, "tgt": text}, ensure_ascii=False) for text in sources]
+    (folder / "train.jsonl").write_text("\n".join(lines[:1200]) + "\n", encoding="utf-8")
+    (folder / "dev.jsonl").write_text("\n".join(lines[1200:]) + "\n", encoding="utf-8")
     return folder
 
 
 @pytest.fixture
 def settings(data, tmp_path):
     """Returns the settings of a short run on these data."""
-    paths = {
-        "train_file": "train.jsonl",
-        "eval_file": "dev.jsonl",
-        "predict_file": "dev.jsonl",
-        "vocab_file": "vocab.txt",
-        "bert_config_file": "config.json",
-    }
+    paths = {"vocab_file": "vocab.txt", "bert_config_file": "config.json"}
+    paths |= {"train_file": "train.jsonl", "eval_file": "dev.jsonl", "predict_file": "dev.jsonl"}
     return Seq2SeqSettings(
         **{flag: str(data / name) for flag, name in paths.items()},
         output_dir=str(tmp_path / "run"),
@@ -108,9 +98,7 @@ def test_copying_is_learnt_from_masked_targets(data, settings, tmp_path, capsys)
 
     lines = (data / "dev.jsonl").read_text(encoding="utf-8").splitlines()
     written = predictions(folder)
-    assert [(w["src"], w["tgt"]) for w in written] == [
-        (pair["src"], pair["tgt"]) for pair in map(json.loads, lines)
-    ]
+    assert [{"src": w["src"], "tgt": w["tgt"]} for w in written] == [*map(json.loads, lines)]
     right = [w["prediction"] == w["tgt"] for w in written]
     assert sum(right) == pytest.approx(scores[best["global_step"]] * len(right))
     assert printed(output, "predict exact_match") == pytest.approx(
@@ -128,36 +116,29 @@ def test_copying_is_learnt_from_masked_targets(data, settings, tmp_path, capsys)
     assert_is_a_model(folder, NezhaForMaskedLM, best["global_step"], vocab_file, **settings)
 
 
-def test_a_run_of_shifted_targets_and_moving_averages(settings, tmp_path, capsys):
-    changes = {"target_prediction": "shift", "do_train": True, "do_eval": True, "do_predict": True}
-    changes |= {"decoding": "greedy", "ema_decay": 0.5, "num_train_steps": 2, "steps_per_loop": 2}
-    start(dataclasses.replace(settings, **changes, max_eval_generated=4), Seq2Seq)
-    output = capsys.readouterr().out
-    assert 0 <= printed(output, "predict exact_match") <= 1
-    assert len(predictions(tmp_path / "run")) == 96
-
-
-def test_a_checkpoint_of_two_segments_is_extended(settings, data, tmp_path, capsys):
+def test_a_checkpoint_of_two_segments_is_extended(settings, tmp_path, capsys):
+    """In a run of shifted targets and moving averages."""
     old = NezhaForMaskedLM(_config(tmp_path, type_vocab_size=2))
     prefix = str(tmp_path / "old" / "model.ckpt")
     checkpoints.save_tf1_checkpoint(old, prefix)
-    changes = {"do_train": True, "num_train_steps": 1, "init_checkpoint": prefix}
-    changes |= {"learning_rate": 0.0, "warmup_proportion": 0.0}
-    settings = dataclasses.replace(settings, **changes)
+    changes = {"do_train": True, "do_eval": True, "do_predict": True, "init_checkpoint": prefix}
+    changes |= {"num_train_steps": 1, "learning_rate": 0.0, "warmup_proportion": 0.0}
+    changes |= {"target_prediction": "shift", "decoding": "greedy", "ema_decay": 0.5}
+    settings = dataclasses.replace(settings, **changes, max_eval_generated=4)
     start(settings, Seq2Seq)
-    assert "its two segment rows extended to six" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "its two segment rows extended to six" in output
+    assert 0 <= printed(output, "predict exact_match") <= 1
+    assert len(predictions(tmp_path / "run")) == 96
     new = tf.train.load_checkpoint(f"{settings.output_dir}/model.ckpt-1")
     table = new.get_tensor("bert/embeddings/token_type_embeddings")
     rows = old.encoder.embeddings.token_type_embeddings.numpy()
     assert np.array_equal(table, rows[[0, 1, 0, 0, 0, 1]])
     # The pooler has no gradient and no moments, and does not change.
     assert not [n for n in new.get_variable_to_shape_map() if "pooler" in n and "adam" in n]
-    settings = dataclasses.replace(settings, do_train=False, do_predict=True)
-    with pytest.raises(UserError, match=r"holds no moving averages of weights, .* --ema_decay"):
-        start(dataclasses.replace(settings, ema_decay=0.9), Seq2Seq)
-    settings = dataclasses.replace(settings, output_dir=str(tmp_path / "other"))
+    other = {"output_dir": str(tmp_path / "other"), "do_train": False, "do_eval": False}
     with pytest.raises(UserError, match=r"token_type_embeddings has shape \[2, 32\]"):
-        start(settings, Seq2Seq)
+        start(dataclasses.replace(settings, **other, ema_decay=0.0), Seq2Seq)
 
 
 def _config(folder, **changes):
