@@ -73,7 +73,8 @@ def make_ours(size, texts, count, training, form, shortens):
     from nezha_tf.tasks.classification.loss import ClassificationLoss
     from nezha_tf.tasks.finetuning.evaluation import collect, make_predict_step
     from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
-    from nezha_tf.training.step import Recipe, TrainStep
+    from nezha_tf.training.recipe import Recipe
+    from nezha_tf.training.step import TrainStep
 
     ids, labels = random_examples(size, texts, count)
     arrays = {"input_ids": ids, "label_ids": labels}

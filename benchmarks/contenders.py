@@ -132,7 +132,8 @@ def our_train_step(
 
     from nezha_tf import AdamWeightDecay, NezhaForPreTraining
     from nezha_tf.objectives.bert import Bidirectional
-    from nezha_tf.training.step import Recipe, TrainStep
+    from nezha_tf.training.recipe import Recipe
+    from nezha_tf.training.step import TrainStep
 
     config = our_config(size, position_encoding)
     model = (model_class or NezhaForPreTraining)(config, dtype=policy)

@@ -14,13 +14,13 @@ def peak_memory(make, *arguments):
     """
     tf = import_tensorflow()
     tf.zeros(1)
-    from nezha_tf.training.device_memory import give_back
+    from nezha_tf.training.devices import give_back_memory
 
     before = resident("VmRSS")
     step = make(*arguments)
     step()
     step()
-    give_back()
+    give_back_memory()
     # "5" sets the kernel's record of the peak back to what is resident now.
     pathlib.Path("/proc/self/clear_refs").write_text("5")
     for _ in range(3):

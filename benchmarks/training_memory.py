@@ -33,14 +33,14 @@ def main(_):
     import tensorflow as tf
 
     from nezha_tf.objectives.bert import Bidirectional
-    from nezha_tf.training.device_memory import give_back
-    from nezha_tf.training.step import make_eval_step
+    from nezha_tf.training.devices import give_back_memory
+    from nezha_tf.training.evaluation import make_eval_step
 
     _tell("model and moments")
     batch = {name: tf.constant(values) for name, values in random_batch(size).items()}
     step.on_batch(batch)
     _tell("first step: traced, compiled, computed")
-    give_back()
+    give_back_memory()
     _tell("freed memory given back")
     for _ in range(2):
         step.on_batch(batch)
@@ -49,7 +49,7 @@ def main(_):
     evaluate = make_eval_step(strategy, model, Bidirectional().loss(), FLAGS.jit_compile)
     evaluate(batch)
     _tell("first evaluation: traced, compiled, computed")
-    give_back()
+    give_back_memory()
     step.on_batch(batch)
     _tell("freed memory given back, a step")
 

@@ -1,8 +1,10 @@
 """The devices of a run: one device, several GPUs, several machines, or a TPU."""
 
 import contextlib
+import ctypes
 import json
 import os
+import sys
 
 import tensorflow as tf
 
@@ -18,8 +20,6 @@ CAUSES = (
     tf.errors.FailedPreconditionError,
     tf.errors.InternalError,
 )
-
-
 # A file of NVIDIA's driver on Linux.
 NVIDIA_DRIVER = "/proc/driver/nvidia/version"
 # Distance between the dropout seeds of two replicas: more than one replica can ever draw.
@@ -232,3 +232,28 @@ def compiled(function, jit_compile, model, strategy):
     if model.compute_dtype == "bfloat16" and kind(strategy) == "CPU":
         return tf.function(compiled_parts()(function), autograph=False)
     return tf.function(function, jit_compile=True, autograph=False)
+
+
+@contextlib.contextmanager
+def with_memory_advice(advice):
+    """In the block, turns TensorFlow's error of full memory into a `UserError` with an advice."""
+    try:
+        yield
+    except tf.errors.ResourceExhaustedError as error:
+        raise out_of_memory(error, advice) from error
+
+
+def out_of_memory(error, advice):
+    """Returns the `UserError` for a `tf.errors.ResourceExhaustedError`."""
+    return UserError(f"out of memory ({first_line(error)}); {advice}")
+
+
+def give_back_memory():
+    """Gives freed memory back to the system, where the C library is glibc.
+
+    XLA's compiler allocates and frees up to a gigabyte in small blocks, which glibc keeps for later
+    ones (malloc_trim(3)). The buffers of a step are large, so they do not use it.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)

@@ -8,8 +8,10 @@ import os
 import tensorflow as tf
 
 from nezha_tf.data.record_stream import traced_as_is
-from nezha_tf.training import loop
-from nezha_tf.training.step import make_eval_step
+from nezha_tf.modeling.encoder import with_memory
+from nezha_tf.objectives.losses import WeightedMean
+from nezha_tf.training.devices import compiled
+from nezha_tf.training.log import Averages
 from nezha_tf.util import files
 
 
@@ -58,7 +60,7 @@ class Evaluation:
         """Returns a dict of name to float; with a moving average, its weights are evaluated."""
         averaged = moving_average.in_place() if moving_average else contextlib.nullcontext()
         with averaged:
-            return loop.evaluate(self.eval_step, self._reader.guarded(self._over_replicas))
+            return evaluate(self.eval_step, self._reader.guarded(self._over_replicas))
 
     def _over_replicas(self, skip_batches):
         """Returns the batches, each split over the workers and their replicas."""
@@ -110,3 +112,64 @@ def _padded(batch, batch_size):
         values = tf.pad(values, [(0, missing)] + [(0, 0)] * (len(values.shape) - 1))
         padded[name] = tf.ensure_shape(values, (batch_size, *values.shape[1:]))
     return padded
+
+
+def make_eval_step(strategy, model, objective, jit_compile=False, memory=None):
+    """Returns a compiled function of a (distributed) batch that returns losses and metrics.
+
+    Its result is a dict of name to `WeightedMean` over the global batch.
+
+    Args:
+      strategy: the `tf.distribute.Strategy` in whose scope the model was made.
+      model: a Keras model.
+      objective: see `TrainStep`.
+      jit_compile: whether XLA compiles each replica's part.
+      memory: the `Memory` of the model, or None.
+    """
+
+    def figures(batch):
+        inputs = objective.inputs(batch)
+        outputs = model(inputs, training=False)
+        ratios = {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}
+        return ratios, {} if memory is None else with_memory(inputs, outputs)
+
+    figures = compiled(figures, jit_compile, model, strategy)
+
+    def replica_step(batch):
+        if memory is None:
+            return figures(batch)[0]
+        ratios, remembered = figures(memory.with_batch(batch))
+        memory.keep(remembered)
+        return ratios
+
+    @tf.function(autograph=False)
+    def step(batch):
+        ratios = strategy.run(replica_step, args=(batch,))
+        return {name: reduced(strategy, ratio) for name, ratio in ratios.items()}
+
+    return step
+
+
+def reduced(strategy, ratio):
+    """Returns the `WeightedMean` of all replicas from that of each."""
+    total, weight = (
+        strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None)
+        for value in (ratio.sum, ratio.weight)
+    )
+    epsilon, scale = (
+        strategy.experimental_local_results(value)[0] for value in (ratio.epsilon, ratio.scale)
+    )
+    return WeightedMean(total, weight, epsilon, scale)
+
+
+def evaluate(eval_step, batches):
+    """Returns the losses and metrics over all batches, as a dict of name to float.
+
+    Args:
+      eval_step: the function that `make_eval_step` returns.
+      batches: iterable of batches.
+    """
+    averages = Averages()
+    for batch in batches:
+        averages.add(eval_step(batch))
+    return averages.results()

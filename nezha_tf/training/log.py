@@ -1,14 +1,16 @@
 """The log of a run: lines on the screen, metrics in files, TensorBoard, throughput."""
 
+import collections
 import json
 import os
-import time
 
 import tensorflow as tf
 
+from nezha_tf.checkpoints.name_table import tf1_name
 from nezha_tf.checkpoints.run_folder import METRICS_FILE, read_metrics
 from nezha_tf.objectives.losses import WeightedMean
 from nezha_tf.util import console, storage
+from nezha_tf.util.errors import UserError
 from nezha_tf.util.files import write_text
 
 # The metadata of tf.summary.scalar. That function requires TensorBoard, which is needed to view
@@ -43,57 +45,6 @@ class Averages:
         means = self.means()
         losses = [self._sums[n].scale * means[n] for n in means if n.endswith("_loss")]
         return {**means, **({"loss": sum(losses)} if losses else {})}
-
-
-class Throughput:
-    """Measures rates since its creation or the last restart, without pauses."""
-
-    def __init__(self, examples_per_step, flops_per_example, peak_flops=None, is_measured=False):
-        """Args:
-        examples_per_step: examples in a global batch.
-        flops_per_example: the result of `flops.training_flops`.
-        peak_flops: peak FLOP/s of all devices together, or None.
-        is_measured: whether that is a measurement. A run that is faster shows it to be wrong.
-        """
-        self._examples_per_step = examples_per_step
-        self._flops_per_example = flops_per_example
-        self._peak_flops = peak_flops
-        self._is_measured = is_measured
-        self._steps = self._tokens = 0
-        self._started = time.monotonic()
-
-    def add(self, steps, tokens):
-        """Counts steps, with skipped ones, and their tokens."""
-        self._steps += steps
-        self._tokens += tokens
-
-    def leave_out(self, seconds):
-        """Excludes the time of a pause (a save or an evaluation)."""
-        self._started += seconds
-
-    def restart(self):
-        """Starts the measurement again."""
-        self._steps = self._tokens = 0
-        self._started = time.monotonic()
-
-    def rates(self):
-        """Returns a dict of rates per second; with `peak_flops` also the utilization (0 to 1).
-
-        From a utilization above 1 of a measured peak on, none is told: the measurement was wrong.
-        """
-        seconds = max(time.monotonic() - self._started, 1e-9)
-        examples = self._steps * self._examples_per_step / seconds
-        flops = examples * self._flops_per_example
-        rates = {
-            "examples_per_second": examples,
-            "tokens_per_second": self._tokens / seconds,
-            "model_tflops_per_second": flops / 1e12,
-        }
-        if self._is_measured and flops > (self._peak_flops or 0):
-            self._peak_flops = None
-        if self._peak_flops:
-            rates["model_flop_utilisation"] = flops / self._peak_flops
-        return rates
 
 
 class SilentRecord:
@@ -265,3 +216,97 @@ def _loss_text(entry, task):
     text = f"{entry[f'{task}_loss']:.3f}"
     accuracy = entry.get(f"{task}_accuracy")
     return text if accuracy is None else f"{text} ({accuracy:.1%})"
+
+
+class Monitor:
+    """Reads norms, trust ratios and counters for each log entry."""
+
+    def __init__(self, train_step, optimizer, loss_scale, reader):
+        """Args:
+        train_step: `TrainStep`.
+        optimizer: its optimizer.
+        loss_scale: its `DynamicLossScale`, or None.
+        reader: `ExampleReader`.
+        """
+        self._train_step = train_step
+        self._loss_scale = loss_scale
+        self._reader = reader
+        self._metrics = optimizer.metrics
+        self._groups = [_group(tf1_name(variable.path)) for variable in train_step.variables]
+
+    def values(self, report):
+        """Returns a dict of name to float; `report` is the last `StepReport`."""
+        values = {
+            "weight_norm": float(_norm([v.value for v in self._train_step.variables])),
+            "skipped_steps": self._train_step.count("skipped_steps"),
+            "corrupt_records": self._reader.corrupt_records,
+        }
+        if self._loss_scale is not None:
+            values["loss_scale"] = float(tf.convert_to_tensor(self._loss_scale.scale))
+        for metric in self._metrics:
+            figures = collections.defaultdict(list)
+            for group, figure in zip(self._groups, report.trust_ratios.numpy(), strict=True):
+                figures[group].append(float(figure))
+            values.update({f"{metric}/{g}": sum(f) / len(f) for g, f in figures.items()})
+        return values
+
+
+@tf.function(autograph=False)
+def _norm(tensors):
+    return tf.linalg.global_norm(tensors)
+
+
+def _group(name):
+    """Returns the part of the model with a weight: embeddings, layer_3, group_0, pooler, heads."""
+    parts = name.split("/")
+    if parts[0] == "bert":
+        return next((part for part in parts if part.startswith(("layer_", "group_"))), parts[1])
+    return "heads"
+
+
+_SHOWN = ("loss", "learning_rate", "gradient_norm", "weight_norm")
+_ENTRIES_SHOWN = 10
+# Lower losses count as this one: near 0, rounding alone changes a loss by any factor.
+_NEGLIGIBLE = 1e-3
+
+
+class DivergenceWatch:
+    """Stops a run whose loss stays far above its minimum."""
+
+    def __init__(self, factor, patience, entries=()):
+        """Args:
+        factor: a loss above this factor times the lowest loss is too high; 0: never stop.
+        patience: number of consecutive log entries with a too high loss that end the run.
+        entries: earlier log entries, for a resumed run.
+        """
+        self._factor = factor
+        self._patience = patience
+        self._lowest = min((e["loss"] for e in entries if "loss" in e), default=float("inf"))
+        self._latest = collections.deque(maxlen=_ENTRIES_SHOWN)
+        self._above = 0
+
+    def check(self, step, entry):
+        """Checks a log entry.
+
+        Raises:
+          UserError: the loss has diverged; the message ends with a table of the latest entries.
+        """
+        self._latest.append((step, entry))
+        self._lowest = min(self._lowest, entry["loss"])
+        is_above = self._factor and entry["loss"] > self._factor * max(self._lowest, _NEGLIGIBLE)
+        self._above = self._above + 1 if is_above else 0
+        if is_above and self._above >= self._patience:
+            raise UserError(
+                f"the loss has diverged: {entry['loss']:.4g} at step {step}, after "
+                f"{self._lowest:.4g}; lower --learning_rate, raise --num_warmup_steps, or pass "
+                "--divergence_factor=0 to continue anyway"
+                f"\n{self.table()}"
+            )
+
+    def table(self):
+        """Returns the latest entries as text."""
+        rows = [
+            (f"step {step}", "  ".join(f"{name} {entry[name]:<10.4g}" for name in _SHOWN))
+            for step, entry in self._latest
+        ]
+        return console.table("the latest log entries", rows)

@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from nezha_tf.data import record_stream
 from nezha_tf.data.reader import FAILURES
-from nezha_tf.training import device_memory
+from nezha_tf.training import devices
 from nezha_tf.training.log import Averages, brief, scores_of
+from nezha_tf.util import endings
 from nezha_tf.util.errors import Terminated, UserError
 
 
@@ -126,7 +128,7 @@ class Loop:
                     entry = self._journal.log(step, averages, last_report)
                     averages = Averages()
                     # Compiling a batch of a new length, at any step, leaves freed memory behind.
-                    device_memory.give_back()
+                    devices.give_back_memory()
                 if made and self._plan.saves(step):
                     entry = self._save(step, first_step, entry)
                 if report.stop > 0:
@@ -147,7 +149,7 @@ class Loop:
         self._checkpoints.save(step)
         if self._evaluate is not None:
             results = self._evaluate()
-            device_memory.give_back()
+            devices.give_back_memory()
             found = self._journal.log_evaluation(step, results)
             entry = {**entry, **found}
             self._checkpoints.note_evaluation(step, results)
@@ -200,14 +202,73 @@ class _Profile(contextlib.ExitStack):
             self.close()
 
 
-def evaluate(eval_step, batches):
-    """Returns the losses and metrics over all batches, as a dict of name to float.
+class Feed:
+    """Makes training batches, beginning at any batch of the sequence."""
 
-    Args:
-      eval_step: the function that `make_eval_step` returns.
-      batches: iterable of batches.
+    def __init__(self, strategy, reader, batch_size, seed, sharding="element"):
+        """Args:
+        strategy: a `tf.distribute.Strategy`.
+        reader: `ExampleReader`.
+        batch_size: examples in a global batch, a multiple of the replicas.
+        seed: seed of the order of examples.
+        sharding: how workers share the examples: see `ExampleReader.training_batches`.
+        """
+        self._strategy = strategy
+        self._reader = reader
+        self._replica_batch_size = batch_size // strategy.num_replicas_in_sync
+        self._seed = seed
+        self._sharding = sharding
+
+    def batches(self, batches_read):
+        """Returns an iterator of global batches, each split over the replicas.
+
+        Args:
+          batches_read: number of batches to leave out at the start.
+        """
+
+        def dataset(context):
+            replicas = self._strategy.num_replicas_in_sync // context.num_input_pipelines
+            batches = self._reader.training_batches(
+                self._replica_batch_size * replicas,
+                self._seed,
+                batches_read,
+                num_shards=context.num_input_pipelines,
+                shard=context.input_pipeline_id,
+                by=self._sharding,
+            )
+            batches = batches.rebatch(self._replica_batch_size, drop_remainder=True)
+            # rebatch loses the mark that the dataset is endless.
+            return record_stream.prefetched(record_stream.endless(batches))
+
+        return iter(self._strategy.distribute_datasets_from_function(dataset))
+
+    def explain(self, error):
+        """Returns a line on damaged records that are skipped, or raises the error's cause."""
+        if isinstance(error, tf.errors.ResourceExhaustedError):
+            advice = "lower --train_batch_size or raise --gradient_accumulation_steps"
+            raise devices.out_of_memory(error, advice) from error
+        return self._reader.explain(error)
+
+
+class StopRequest:
+    """Turns a signal into a request that the training loop follows after the current steps.
+
+    Attributes:
+      requested: 1.0 after a signal, before it 0.0; the workers of a run add theirs up.
+      signal: name of the signal that came to this process, or None.
     """
-    averages = Averages()
-    for batch in batches:
-        averages.add(eval_step(batch))
-    return averages.results()
+
+    def __init__(self):
+        self.requested = 0.0
+        self.signal = None
+        self._handled = endings.asked(self._note)
+
+    def __enter__(self):
+        self._handled.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self._handled.__exit__(*error)
+
+    def _note(self, name):
+        self.requested, self.signal = 1.0, name

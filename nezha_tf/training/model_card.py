@@ -14,7 +14,7 @@ from os.path import isfile
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import VOCAB_FILE
 from nezha_tf.training import flag_history
-from nezha_tf.training.moving_average import MovingAverage
+from nezha_tf.training.recipe import MovingAverage
 from nezha_tf.util import files, storage
 from nezha_tf.util.settings import changed, flag_text, flags_of
 

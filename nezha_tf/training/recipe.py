@@ -1,16 +1,40 @@
 """Makes the parts of a training step from settings."""
 
+import contextlib
+import dataclasses
+
+import tensorflow as tf
+
+from nezha_tf.checkpoints.name_table import AVERAGE_SUFFIX, tf1_name
 from nezha_tf.optimization.schedules import SCHEDULES, make_schedule
 from nezha_tf.optimization.table import make_optimizer, row_of
 from nezha_tf.training.loop import Plan
 from nezha_tf.training.memory import Memory
-from nezha_tf.training.moving_average import MovingAverage
-from nezha_tf.training.precision import DynamicLossScale
-from nezha_tf.training.step import Recipe, TrainStep
+from nezha_tf.training.step import TrainStep
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.settings import changed
 
-# What needs an encoder that is trained, or one with dropout.
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a step changes a model.
+
+    Attributes:
+      optimizer: a `RunOptimizer`.
+      clip_norm: bound of the gradients' global norm.
+      loss_scale: a `DynamicLossScale`, or None.
+      moving_average: a `MovingAverage`, or None.
+      accumulation_steps: number of micro-batches into which a replica's part of a batch is divided.
+      adversarial_epsilon: L2 size of the adversarial perturbation of an example's word embeddings;
+        0: off. See `gradients_of_both`.
+    """
+
+    optimizer: object
+    clip_norm: float = 1.0
+    loss_scale: object = None
+    moving_average: object = None
+    accumulation_steps: int = 1
+    adversarial_epsilon: float = 0.0
 
 
 def check(settings):
@@ -196,3 +220,102 @@ def _profile_steps(settings):
             f"--num_train_steps={settings.num_train_steps}"
         )
     return first, last
+
+
+class MovingAverage:
+    """An exponential moving average of each weight, like tf.train.ExponentialMovingAverage.
+
+    As there with `num_updates`, the decay is at most (1 + s) / (10 + s) at step s, so the random
+    initial weights soon lose their influence.
+    """
+
+    def __init__(self, model, iterations, decay):
+        """Args:
+        model: a Keras model; its trainable variables are averaged.
+        iterations: variable that counts the steps.
+        decay: share of the old average that a step keeps.
+        """
+        self._variables = [variable.value for variable in model.trainable_variables]
+        self._names = [tf1_name(variable.path) for variable in model.trainable_variables]
+        self._averages = [tf.Variable(v, trainable=False) for v in self._variables]
+        self._iterations = iterations
+        self._decay = decay
+
+    def update(self, strategy):
+        """Updates the averages; call it in cross-replica context."""
+        step = tf.cast(tf.convert_to_tensor(self._iterations), tf.float32)
+        share = 1.0 - tf.minimum(self._decay, (1.0 + step) / (10.0 + step))
+        for average, variable in zip(self._averages, self._variables, strict=True):
+            strategy.extended.update(
+                average,
+                lambda a, v: a.assign_sub(share * (a - v)),
+                args=(variable,),
+                group=False,
+            )
+
+    def restart(self):
+        """Sets the averages to the current weights."""
+        for average, variable in zip(self._averages, self._variables, strict=True):
+            average.assign(variable)
+
+    @contextlib.contextmanager
+    def in_place(self):
+        """Replaces the weights by their averages while the block runs."""
+        kept = [tf.identity(variable) for variable in self._variables]
+        for average, variable in zip(self._averages, self._variables, strict=True):
+            variable.assign(average)
+        try:
+            yield
+        finally:
+            for value, variable in zip(kept, self._variables, strict=True):
+                variable.assign(value)
+
+    def state(self):
+        """Returns a dict of names in a checkpoint to the averages."""
+        return dict(zip(self.names(self._names), self._averages, strict=True))
+
+    @staticmethod
+    def names(names):
+        """Returns the names of the averages in a checkpoint, given the names of weights."""
+        return [f"{name}/{AVERAGE_SUFFIX}" for name in names]
+
+
+class DynamicLossScale:
+    """Keeps float16 gradients within range (Micikevicius et al., arXiv 1710.03740 §3.2).
+
+    The scale grows after `growth_steps` good steps in a row and backs off at each step whose
+    gradients are not finite, down to 1. The original backs off only after two such steps.
+    """
+
+    def __init__(
+        self,
+        initial_scale,
+        growth_steps,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+    ):
+        """Raises a `UserError` if scale or growth is below 1, or the backoff is not in (0, 1)."""
+        if initial_scale < 1 or growth_factor < 1 or not 0 < backoff_factor < 1:
+            raise UserError(
+                f"--initial_loss_scale={initial_scale:g} and --loss_scale_growth_factor="
+                f"{growth_factor:g} must be at least 1, and --loss_scale_backoff_factor="
+                f"{backoff_factor:g} between 0 and 1"
+            )
+        self._growth_steps = growth_steps
+        self._growth_factor = growth_factor
+        self._backoff_factor = backoff_factor
+        self.scale = tf.Variable(initial_scale, trainable=False, dtype=tf.float32)
+        self._good_steps = tf.Variable(0, trainable=False, dtype=tf.int64)
+
+    def update(self, is_finite):
+        """Updates the scale after a step; `is_finite` is a bool scalar."""
+        good_steps = tf.where(is_finite, self._good_steps + 1, 0)
+        grows = good_steps >= self._growth_steps
+        good = tf.where(grows, self._growth_factor, 1.0)
+        factor = tf.where(is_finite, good, self._backoff_factor)
+        self.scale.assign(tf.maximum(self.scale * factor, 1.0))
+        self._good_steps.assign(tf.where(grows, tf.zeros_like(good_steps), good_steps))
+
+    def state(self):
+        """Returns a dict of names in a checkpoint to the variables."""
+        return {"nezha_tf/loss_scale": self.scale, "nezha_tf/loss_scale_steps": self._good_steps}

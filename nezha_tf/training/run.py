@@ -10,11 +10,8 @@ import keras
 import numpy as np
 
 from nezha_tf.checkpoints import run_folder
-from nezha_tf.checkpoints.folder import folder_of_model
-from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import read_metrics
 from nezha_tf.training import (
-    device_memory,
     devices,
     flag_history,
     model_card,
@@ -23,16 +20,21 @@ from nezha_tf.training import (
     start,
     workers,
 )
-from nezha_tf.training.feed import Feed
-from nezha_tf.training.flops import training_flops
-from nezha_tf.training.log import Journal, RunRecord, SilentRecord, Throughput, log_evaluation
-from nezha_tf.training.loop import Loop
-from nezha_tf.training.monitor import DivergenceWatch, Monitor, StopRequest
+from nezha_tf.training.log import (
+    DivergenceWatch,
+    Journal,
+    Monitor,
+    RunRecord,
+    SilentRecord,
+    log_evaluation,
+)
+from nezha_tf.training.loop import Feed, Loop, StopRequest
 from nezha_tf.training.output_folder import alone_in
 from nezha_tf.training.precision import with_precision
-from nezha_tf.training.product_rates import product_rate
+from nezha_tf.training.recipe import Recipe
 from nezha_tf.training.saving import CheckpointsBeside, random_states, training_state
-from nezha_tf.training.step import Recipe, TrainStep
+from nezha_tf.training.step import TrainStep
+from nezha_tf.training.throughput import throughput_of
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.settings import flag_lines, flags_of, require_read
@@ -173,9 +175,9 @@ class Run:
             step, trained = self._train()
             found = {f"train {name}": value for name, value in trained.items()}
         if self._evaluation and self._task.reports_best:
-            step, trained = self._load(*self._best_or_newest()), {}
+            step, trained = self._load(*self._best()), {}
         elif self._evaluation and not settings.do_train:
-            step = self._load(*self._newest())
+            step = self._load(*start.newest(self._folder, settings.init_checkpoint))
         if self._evaluation and not settings.do_train:
             self._record_settings("eval.flags")
         if self._evaluation:
@@ -270,7 +272,7 @@ class Run:
         return found
 
     def _evaluate(self, average):
-        with device_memory.with_advice("lower --eval_batch_size"):
+        with devices.with_memory_advice("lower --eval_batch_size"):
             return self._evaluation(average)
 
     def _take_over(self):
@@ -310,7 +312,7 @@ class Run:
         journal = Journal(
             record,
             Monitor(train_step, parts.optimizer, parts.loss_scale, reader),
-            self._throughput(),
+            throughput_of(settings, self._strategy, self._task, self._model.compute_dtype),
             DivergenceWatch(
                 settings.divergence_factor, settings.divergence_patience, read_metrics(self._folder)
             ),
@@ -344,29 +346,9 @@ class Run:
         devices.part_random_states(self._strategy, random_states(self._model))
         return restored
 
-    def _newest(self):
-        """Returns (step, prefix) of the folder's newest checkpoint, or of --init_checkpoint.
-
-        As in the originals, the folder comes first: --init_checkpoint is where a run began.
-        """
-        checkpoints = RunCheckpoints(self._folder, {})
-        steps = checkpoints.steps()
+    def _best(self):
         initial = self._settings.init_checkpoint
-        if not initial and not steps:
-            raise UserError(
-                f"no checkpoint in {self._folder}; pass --init_checkpoint, or train first"
-            )
-        return (steps[-1], checkpoints.path(steps[-1])) if steps else (None, initial)
-
-    def _best_or_newest(self):
-        """Returns (step, prefix) of the best checkpoint of the folder, or of the best of its runs.
-
-        Without one, see `_newest`.
-        """
-        folder = folder_of_model(self._folder)
-        checkpoints = RunCheckpoints(folder, {}, best_metric=self._task.best_metric)
-        step = checkpoints.chosen()
-        return self._newest() if step is None else (step, checkpoints.path(step))
+        return start.best_or_newest(self._folder, initial, self._task.best_metric)
 
     def _load(self, step, checkpoint):
         """Loads weights, or their averages with --ema_decay; returns the checkpoint's step."""
@@ -380,8 +362,8 @@ class Run:
     def _predict(self):
         """Predicts with the best checkpoint; returns the metrics."""
         if not (self._evaluation and self._task.reports_best):  # else it is loaded already
-            self._load(*self._best_or_newest())
-        with device_memory.with_advice("lower --predict_batch_size"):
+            self._load(*self._best())
+        with devices.with_memory_advice("lower --predict_batch_size"):
             return self._task.predict(self._model) if self._is_chief else {}
 
     def _results(self, step, trained):
@@ -397,22 +379,6 @@ class Run:
         """
         is_loaded = self._task.reports_best or not self._settings.do_train
         return None if is_loaded else self.compiled.recipe.moving_average
-
-    def _throughput(self):
-        task = self._task
-        flops = task.sequences_per_example * training_flops(
-            task.config, *task.lengths, self._settings.layer_mix, task.memory_length
-        )
-        peak = self._peak_flops() * devices.num_processors(self._strategy)
-        is_measured = self._settings.peak_tflops is None
-        return Throughput(self._settings.train_batch_size, flops, peak, is_measured)
-
-    def _peak_flops(self):
-        """Returns the peak FLOP/s of a device, or 0 if nothing is known."""
-        given, kind = self._settings.peak_tflops, devices.kind(self._strategy)
-        if given is not None or kind == "TPU":
-            return (given or 0) * 1e12
-        return product_rate(kind, self._model.compute_dtype)
 
     def _record_settings(self, name, comments=()):
         """Writes the final flags as a flag file; if the run trains, also the model's files."""

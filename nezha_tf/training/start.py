@@ -6,7 +6,7 @@ import os
 
 from nezha_tf import hub
 from nezha_tf.checkpoints import loading, published, tf1
-from nezha_tf.checkpoints.folder import weights_of
+from nezha_tf.checkpoints.folder import folder_of_model, weights_of
 from nezha_tf.checkpoints.kinds import LAYER_MIX, listed
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import vocabulary_in
@@ -99,6 +99,31 @@ def load(model, path, may_be_missing, settings):
     beside = differences(checkpoint, settings.vocab_file, settings.do_lower_case)
     lines = [told(checkpoint, report, averages), *beside]
     return lines, tf1.global_step_of(loading.open_checkpoint(checkpoint)[1])
+
+
+def newest(folder, init_checkpoint):
+    """Returns (step, prefix) of a run's newest checkpoint, or (None, the initial weights).
+
+    As in the originals, the folder comes first: --init_checkpoint is where a run began.
+
+    Raises:
+      UserError: there is neither.
+    """
+    checkpoints = RunCheckpoints(folder, {})
+    steps = checkpoints.steps()
+    if not init_checkpoint and not steps:
+        raise UserError(f"no checkpoint in {folder}; pass --init_checkpoint, or train first")
+    return (steps[-1], checkpoints.path(steps[-1])) if steps else (None, init_checkpoint)
+
+
+def best_or_newest(folder, init_checkpoint, best_metric):
+    """Returns (step, prefix) of the best checkpoint of a run, or of the best run of a sweep.
+
+    Without one it is that of `newest`.
+    """
+    checkpoints = RunCheckpoints(folder_of_model(folder), {}, best_metric=best_metric)
+    step = checkpoints.chosen()
+    return newest(folder, init_checkpoint) if step is None else (step, checkpoints.path(step))
 
 
 def differences(checkpoint, vocab_file, do_lower_case):

@@ -1,14 +1,11 @@
 """One training step and one evaluation step, for any objective, on any number of replicas."""
 
-import dataclasses
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from nezha_tf.modeling.encoder import with_memory
-from nezha_tf.objectives.losses import WeightedMean
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
-from nezha_tf.training.adversarial import PERTURBATION, gradients_of_both
 from nezha_tf.training.devices import compiled
 
 # The counters of a run beside its updates; checkpoints contain them.
@@ -54,28 +51,6 @@ class StepReport(NamedTuple):
             tf.where(last_is_good, later.trust_ratios, self.trust_ratios),
             tf.where(later.bad_gradient < 0, self.bad_gradient, later.bad_gradient),
         )
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """How a step changes a model.
-
-    Attributes:
-      optimizer: a `RunOptimizer`.
-      clip_norm: bound of the gradients' global norm.
-      loss_scale: a `DynamicLossScale`, or None.
-      moving_average: a `MovingAverage`, or None.
-      accumulation_steps: number of micro-batches into which a replica's part of a batch is divided.
-      adversarial_epsilon: L2 size of the adversarial perturbation of an example's word embeddings;
-        0: off. See `gradients_of_both`.
-    """
-
-    optimizer: object
-    clip_norm: float = 1.0
-    loss_scale: object = None
-    moving_average: object = None
-    accumulation_steps: int = 1
-    adversarial_epsilon: float = 0.0
 
 
 class TrainStep:
@@ -322,54 +297,6 @@ class TrainStep:
         return tf.stack(trust_ratios)
 
 
-def make_eval_step(strategy, model, objective, jit_compile=False, memory=None):
-    """Returns a compiled function of a (distributed) batch that returns losses and metrics.
-
-    Its result is a dict of name to `WeightedMean` over the global batch.
-
-    Args:
-      strategy: the `tf.distribute.Strategy` in whose scope the model was made.
-      model: a Keras model.
-      objective: see `TrainStep`.
-      jit_compile: whether XLA compiles each replica's part.
-      memory: the `Memory` of the model, or None.
-    """
-
-    def figures(batch):
-        inputs = objective.inputs(batch)
-        outputs = model(inputs, training=False)
-        ratios = {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}
-        return ratios, {} if memory is None else with_memory(inputs, outputs)
-
-    figures = compiled(figures, jit_compile, model, strategy)
-
-    def replica_step(batch):
-        if memory is None:
-            return figures(batch)[0]
-        ratios, remembered = figures(memory.with_batch(batch))
-        memory.keep(remembered)
-        return ratios
-
-    @tf.function(autograph=False)
-    def step(batch):
-        ratios = strategy.run(replica_step, args=(batch,))
-        return {name: reduced(strategy, ratio) for name, ratio in ratios.items()}
-
-    return step
-
-
-def reduced(strategy, ratio):
-    """Returns the `WeightedMean` of all replicas from that of each."""
-    total, weight = (
-        strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None)
-        for value in (ratio.sum, ratio.weight)
-    )
-    epsilon, scale = (
-        strategy.experimental_local_results(value)[0] for value in (ratio.epsilon, ratio.scale)
-    )
-    return WeightedMean(total, weight, epsilon, scale)
-
-
 def _traced_by_rank(function):
     """Returns a function of tensors that is traced once or twice for each rank of them.
 
@@ -391,3 +318,43 @@ def _counter():
         dtype=tf.int64,
         aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
     )
+
+
+# The encoder's input that is added to the word embeddings.
+PERTURBATION = "embedding_perturbation"
+
+
+def gradients_of_both(one_pass, shape, epsilon):
+    """Returns the gradients of the loss of a batch, plus those of the perturbed batch.
+
+    This is the fast gradient method (Miyato et al., arXiv 1605.07725 §3): the word embeddings of
+    each example, all tokens together, are moved by a vector of length `epsilon` along the gradient
+    of the loss. As in the paper, the losses of both passes are added. The second pass has its own
+    dropout.
+
+    Args:
+      one_pass: function of a perturbation, float32 [B, T, E] or [B, C, T, E], that returns (list
+        of gradients, with that of the perturbation last; dict of name to `WeightedMean`).
+      shape: the shape of the perturbation; E is the width of the word embeddings.
+      epsilon: the length, above 0.
+
+    Returns:
+      (list of gradients without the perturbation's; dict of `WeightedMean` of the first pass).
+    """
+    (*gradients, rise), ratios = one_pass(tf.zeros(shape))
+    (*more, _), _ = one_pass(perturbation_along(rise, epsilon))
+    return [a + b for a, b in zip(gradients, more, strict=True)], ratios
+
+
+def perturbation_along(rise, epsilon):
+    """Returns the gradient [B, ..., E] with each example's part scaled to length epsilon.
+
+    An example's gradient of 0 stays 0. If the gradient is not finite, neither is the result, and
+    the step is skipped.
+    """
+    # Divide by the largest entry first, because squares of small gradients are 0 in float32.
+    axes = list(range(1, len(rise.shape)))
+    largest = tf.reduce_max(tf.abs(rise), axes, keepdims=True)
+    rise = tf.math.divide_no_nan(rise, largest)
+    length = tf.sqrt(tf.reduce_sum(tf.square(rise), axes, keepdims=True))
+    return epsilon * tf.math.divide_no_nan(rise, length)

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from nezha_tf.data.draws import graph_example_seed
 from nezha_tf.data.in_memory import InMemoryReader
-from nezha_tf.training.feed import Feed
+from nezha_tf.training.loop import Feed
 from nezha_tf.util.errors import UserError
 
 EXAMPLES = 23

@@ -14,7 +14,7 @@ from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.dropout import dropped
 from nezha_tf.optimization.adamw import AdamWeightDecay
 from nezha_tf.training import recipe
-from nezha_tf.training.flops import training_flops
+from nezha_tf.training.throughput import training_flops
 from nezha_tf.util.errors import UserError
 
 SHARED = NezhaConfig(

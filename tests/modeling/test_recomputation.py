@@ -21,8 +21,8 @@ from nezha_tf.modeling.positions.base import AttentionPositions
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.tasks.classification.loss import ClassificationLoss
 from nezha_tf.tasks.finetuning.r_drop import RDrop
-from nezha_tf.training.adversarial import gradients_of_both
 from nezha_tf.training.recipe import recompute_layers
+from nezha_tf.training.step import gradients_of_both
 
 
 def model_of(objectives, config, recompute, dtype="float32"):

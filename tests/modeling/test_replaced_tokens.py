@@ -13,7 +13,8 @@ from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens, Sampler, generator_config
 from nezha_tf.objectives.table import OBJECTIVES
-from nezha_tf.training.step import Recipe, TrainStep
+from nezha_tf.training.recipe import Recipe
+from nezha_tf.training.step import TrainStep
 from nezha_tf.util.errors import UserError
 
 CONFIG = NezhaConfig(

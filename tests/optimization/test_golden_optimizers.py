@@ -10,7 +10,8 @@ from nezha_tf import AdamWeightDecay, Lamb, warmup_linear_decay
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.optimization.schedules import WarmupPolynomialDecay
-from nezha_tf.training.step import Recipe, TrainStep
+from nezha_tf.training.recipe import Recipe
+from nezha_tf.training.step import TrainStep
 
 
 @pytest.mark.parametrize("optimizer", ("lamb", "adamw"))

@@ -14,9 +14,8 @@ from nezha_tf.data.record_stream import untuned
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.optimization.base import MomentOptimizer
 from nezha_tf.tasks.finetuning.r_drop import RDrop
-from nezha_tf.training.adversarial import perturbation_along
-from nezha_tf.training.precision import DynamicLossScale
-from nezha_tf.training.step import Recipe, TrainStep
+from nezha_tf.training.recipe import DynamicLossScale, Recipe
+from nezha_tf.training.step import TrainStep, perturbation_along
 
 # All tokens differ, also those of padding; the last example is only padding.
 LENGTHS = (6, 3, 5, 0)

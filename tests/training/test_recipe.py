@@ -18,12 +18,12 @@ from nezha_tf.objectives.losses import cross_entropies, weighted
 from nezha_tf.tasks.finetuning.settings import FineTuningSettings
 from nezha_tf.tasks.seq2seq.settings import Seq2SeqSettings
 from nezha_tf.training import recipe
-from nezha_tf.training.flops import training_flops
+from nezha_tf.training.log import DivergenceWatch, Monitor
 from nezha_tf.training.loop import Plan
-from nezha_tf.training.monitor import DivergenceWatch, Monitor
-from nezha_tf.training.moving_average import MovingAverage
+from nezha_tf.training.recipe import MovingAverage, Recipe
 from nezha_tf.training.settings import RunSettings
-from nezha_tf.training.step import Recipe, TrainStep
+from nezha_tf.training.step import TrainStep
+from nezha_tf.training.throughput import training_flops
 from nezha_tf.util.errors import UserError
 
 CONFIG = load_golden_model("nezha_tiny").config  # two layers

@@ -21,7 +21,7 @@ from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training import recipe
-from nezha_tf.training.feed import Feed
+from nezha_tf.training.loop import Feed
 from nezha_tf.training.saving import training_state
 
 BATCH = 4

@@ -14,9 +14,10 @@ from nezha_tf.data.record_stream import untuned
 from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.training.devices import part_random_states
-from nezha_tf.training.precision import DynamicLossScale
+from nezha_tf.training.evaluation import make_eval_step
+from nezha_tf.training.recipe import DynamicLossScale, Recipe
 from nezha_tf.training.saving import random_states
-from nezha_tf.training.step import Recipe, TrainStep, make_eval_step
+from nezha_tf.training.step import TrainStep
 
 CONFIG = dataclasses.replace(load_golden_model("nezha_tiny").config, num_hidden_layers=1)
 BATCH = random_batch(CONFIG)

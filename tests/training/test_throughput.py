@@ -5,8 +5,8 @@ import types
 import pytest
 import tensorflow as tf
 
-from nezha_tf.training import log, product_rates
-from nezha_tf.training.log import Throughput
+from nezha_tf.training import throughput as throughput_module
+from nezha_tf.training.throughput import Throughput
 
 
 def rates(throughput, steps):
@@ -23,7 +23,7 @@ def rates(throughput, steps):
 def two_seconds_each(monkeypatch):
     readings = iter(range(0, 1000, 2))
     clock = types.SimpleNamespace(monotonic=lambda: next(readings))
-    monkeypatch.setattr(log, "time", clock)
+    monkeypatch.setattr(throughput_module, "time", clock)
 
 
 def test_a_measured_peak_that_a_run_exceeds_is_told_no_more(two_seconds_each):
@@ -46,5 +46,5 @@ def test_a_measured_peak_that_a_run_exceeds_is_told_no_more(two_seconds_each):
 def test_waiting_for_a_core_is_not_working(monkeypatch, wall, worked, threads, expected):
     clocks = {"perf_counter": iter((5.0, 5.0 + wall)), "process_time": iter((3.0, 3.0 + worked))}
     readings = {name: lambda times=times: next(times) for name, times in clocks.items()}
-    monkeypatch.setattr(product_rates, "time", types.SimpleNamespace(**readings))
-    assert product_rates._seconds(tf.ones((2, 2)), threads) == pytest.approx(expected)
+    monkeypatch.setattr(throughput_module, "time", types.SimpleNamespace(**readings))
+    assert throughput_module._seconds(tf.ones((2, 2)), threads) == pytest.approx(expected)

@@ -20,10 +20,9 @@ from nezha_tf.objectives.losses import WeightedMean, cross_entropies, hits, weig
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 from nezha_tf.training import recipe
 from nezha_tf.training.log import Averages
-from nezha_tf.training.moving_average import MovingAverage
-from nezha_tf.training.precision import DynamicLossScale
+from nezha_tf.training.recipe import DynamicLossScale, MovingAverage, Recipe
 from nezha_tf.training.saving import training_state
-from nezha_tf.training.step import COUNTERS, Recipe, TrainStep
+from nezha_tf.training.step import COUNTERS, TrainStep
 from nezha_tf.util.errors import UserError
 
 

@@ -5,9 +5,8 @@ import contextlib
 import tensorflow as tf
 
 from nezha_tf.training.devices import compiled
-from nezha_tf.training.evaluation import Evaluation
+from nezha_tf.training.evaluation import Evaluation, reduced
 from nezha_tf.training.log import Averages
-from nezha_tf.training.step import reduced
 from nezha_tf.util import console
 
 

@@ -16,8 +16,8 @@ from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
 from nezha_tf.tasks.multiple_choice.settings import MultipleChoiceSettings
 from nezha_tf.tasks.multiple_choice.task import MultipleChoice
-from nezha_tf.training.adversarial import perturbation_along
 from nezha_tf.training.run import run as start
+from nezha_tf.training.step import perturbation_along
 from nezha_tf.util.errors import UserError
 
 CHARACTERS = "甲乙丙丁戊己何"

@@ -1,0 +1,162 @@
+"""How fast a run is: its rates, the arithmetic that it needs, and what its devices can do."""
+
+import os
+import time
+
+import tensorflow as tf
+
+from nezha_tf.modeling import feed_forward, positions
+from nezha_tf.training import devices
+from nezha_tf.util.cores import available_cores
+
+
+class Throughput:
+    """Measures rates since its creation or the last restart, without pauses."""
+
+    def __init__(self, examples_per_step, flops_per_example, peak_flops=None, is_measured=False):
+        """Args:
+        examples_per_step: examples in a global batch.
+        flops_per_example: the result of `training_flops`.
+        peak_flops: peak FLOP/s of all devices together, or None.
+        is_measured: whether that is a measurement. A run that is faster shows it to be wrong.
+        """
+        self._examples_per_step = examples_per_step
+        self._flops_per_example = flops_per_example
+        self._peak_flops = peak_flops
+        self._is_measured = is_measured
+        self._steps = self._tokens = 0
+        self._started = time.monotonic()
+
+    def add(self, steps, tokens):
+        """Counts steps, with skipped ones, and their tokens."""
+        self._steps += steps
+        self._tokens += tokens
+
+    def leave_out(self, seconds):
+        """Excludes the time of a pause (a save or an evaluation)."""
+        self._started += seconds
+
+    def restart(self):
+        """Starts the measurement again."""
+        self._steps = self._tokens = 0
+        self._started = time.monotonic()
+
+    def rates(self):
+        """Returns a dict of rates per second; with `peak_flops` also the utilization (0 to 1).
+
+        From a utilization above 1 of a measured peak on, none is told: the measurement was wrong.
+        """
+        seconds = max(time.monotonic() - self._started, 1e-9)
+        examples = self._steps * self._examples_per_step / seconds
+        flops = examples * self._flops_per_example
+        rates = {
+            "examples_per_second": examples,
+            "tokens_per_second": self._tokens / seconds,
+            "model_tflops_per_second": flops / 1e12,
+        }
+        if self._is_measured and flops > (self._peak_flops or 0):
+            self._peak_flops = None
+        if self._peak_flops:
+            rates["model_flop_utilisation"] = flops / self._peak_flops
+        return rates
+
+
+def throughput_of(settings, strategy, task, dtype):
+    """Returns the `Throughput` of a run, with the peak that is given or measured.
+
+    Args:
+      settings: the `RunSettings`.
+      strategy: the `tf.distribute.Strategy`.
+      task: the `Task`.
+      dtype: the dtype of the model's arithmetic.
+    """
+    flops = task.sequences_per_example * training_flops(
+        task.config, *task.lengths, settings.layer_mix, task.memory_length
+    )
+    given, kind = settings.peak_tflops, devices.kind(strategy)
+    if given is None and kind != "TPU":  # of a TPU nothing is measured
+        peak = product_rate(kind, dtype)
+    else:
+        peak = (given or 0) * 1e12
+    peak *= devices.num_processors(strategy)
+    return Throughput(settings.train_batch_size, flops, peak, is_measured=given is None)
+
+
+def training_flops(
+    config, max_seq_length, max_predictions_per_seq, is_frozen=False, memory_length=0
+):
+    """Returns the number of floating-point operations for one example in a training step.
+
+    It counts the matrix products in the model's definition with two operations for each
+    multiplication, once forward and twice backward (Kaplan et al., arXiv 2001.08361 §2.1).
+    Recomputation and elementwise operations do not count. Nor do the generator of replaced_tokens,
+    whose layers have a sixteenth of the weights, and the query stream of permutation, which has a
+    sixth of the places.
+
+    Args:
+      config: a `NezhaConfig`.
+      max_seq_length: T, padding included.
+      max_predictions_per_seq: P.
+      is_frozen: whether the layers are frozen, so that nothing goes backward through them.
+      memory_length: M, the number of remembered tokens, which are keys and values in each layer.
+    """
+    hidden, width, length = config.hidden_size, config.embedding_width, max_seq_length
+    matrices = feed_forward.of(config).num_matrices
+    projections = 4 * hidden * hidden + matrices * hidden * config.intermediate_size
+    # Queries times keys, probabilities times values, and the products for positions.
+    products = 2 + positions.of(config).added_products
+    remembered = 2 * memory_length * hidden * hidden
+    attended = products * length * (memory_length + length) * hidden
+    layer = length * projections + remembered + attended
+    head = max_predictions_per_seq * (hidden * width + width * config.vocab_size)
+    mapping = length * width * hidden if config.maps_embeddings else 0
+    # Layers that share weights are each computed.
+    body = mapping + config.num_hidden_layers * layer
+    return 2 * ((1 if is_frozen else 3) * body + 3 * (head + hidden * hidden))
+
+
+# Only products that take this many seconds show the rate. On two cores, those of 1 ms showed three
+# fifths of it, and those of 7 ms three quarters.
+_ENOUGH = 2e-2
+_TIMES = 3
+
+
+def product_rate(kind, dtype):
+    """Measures products of two square matrices, on the first device of a kind.
+
+    The matrices grow until a product takes long enough; altogether this is 0.3 s on two cores.
+
+    Args:
+      kind: "CPU" or "GPU".
+      dtype: TensorFlow dtype of the matrices.
+
+    Returns:
+      FLOP/s of the fastest of some products, which other work disturbs least.
+    """
+    side, threads = 256, _threads() if kind == "CPU" else None
+    with tf.device(f"/{kind}:0"):
+        while True:
+            side *= 2
+            matrix = tf.ones((side, side), dtype)
+            seconds = min(_seconds(matrix, threads) for _ in range(_TIMES))
+            if seconds >= _ENOUGH:
+                return 2 * side**3 / seconds
+
+
+def _seconds(matrix, threads):
+    """Returns how long a product takes on cores that do nothing else; `threads` None: a GPU.
+
+    Where other programs want the same cores, the clock goes on while this one waits. On two cores
+    with a load of five, products seemed a seventh as fast by the clock as alone.
+    """
+    started, worked = time.perf_counter(), time.process_time()
+    float(tf.linalg.matmul(matrix, matrix)[0, 0])  # A GPU's product has ended when it is read.
+    seconds, of_all = time.perf_counter() - started, time.process_time() - worked
+    return min(seconds, of_all / threads) if threads else seconds
+
+
+def _threads():
+    """Returns the number of threads with which TensorFlow multiplies on the processor."""
+    given = tf.config.threading.get_intra_op_parallelism_threads()
+    given = given or int(os.environ.get("TF_NUM_INTRAOP_THREADS") or 0)
+    return min(given or available_cores(), available_cores())
