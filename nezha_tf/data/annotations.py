@@ -75,8 +75,11 @@ def read_annotation(value, is_labelled):
     Raises:
       RowFault: the value has no known form, or is faulty.
     """
-    form = next((form for form in FORMS if form.fits(value)), None)
-    if form is None:
+    if isinstance(value, list) and [type(part) for part in value] == [str, dict]:
+        form = SPACY
+    elif isinstance(value, dict):
+        form = next(form for form in FORMS if form.fits(value))
+    else:
         raise RowFault(NO_TEXT)
     text, spans, notes, tags = form.read(value)
     if not text.strip():
@@ -125,7 +128,7 @@ def _is_own(value):
 
     It may have whatever else beside these.
     """
-    entities = value.get("entities") if isinstance(value, dict) else None
+    entities = value.get("entities")
     if not isinstance(entities, list) or not isinstance(value.get("text"), str):
         return False
     if entities:
@@ -143,7 +146,7 @@ def _triples(found):
 
 
 def _has_triples(value):
-    name = isinstance(value, dict) and _list_of(value)
+    name = _list_of(value)
     if not name or (name == "entities" and not value[name]):
         return False
     return all(isinstance(entity, list) for entity in value[name])
@@ -151,7 +154,7 @@ def _has_triples(value):
 
 def _is_doccano(value):
     """Whether entities are those of doccano's newer exports, which have relations beside them."""
-    entities = value.get("entities") if isinstance(value, dict) else None
+    entities = value.get("entities")
     if not isinstance(entities, list):
         return False
     names = entities[0].keys() if entities and isinstance(entities[0], dict) else ()
@@ -189,16 +192,11 @@ def _write_cluener(value, found):
     return {**value, "label": labels}
 
 
-def _is_spacy(value):
-    """Whether a value is spaCy's pair [text, {"entities": [[start, end, label], ...]}]."""
-    return isinstance(value, list) and [type(part) for part in value] == [str, dict]
-
-
 class AnnotationForm(NamedTuple):
-    """A form of JSON values that hold a text with its entities.
+    """A form of JSON objects that hold a text with its entities.
 
     Attributes:
-      fits: function of a value: whether it has this form.
+      fits: function of an object: whether it has this form.
       read: function of a value that returns `Annotated`, or raises `RowFault`.
       write: function of (value, list of `ExportedEntity`) that returns a value of this form with
         these entities instead; None: `predictions.jsonl` is in this form.
@@ -216,14 +214,15 @@ class AnnotationForm(NamedTuple):
     unlabelled: str = ""
 
 
-# The first that fits.
+# spaCy's pair [text, {"entities": [[start, end, label], ...]}].
+SPACY = AnnotationForm(
+    None,
+    lambda value: _read_list({**value[1], "text": value[0]}),
+    lambda value, found: [value[0], {**value[1], "entities": _triples(found)}],
+)
+# The first that fits an object.
 FORMS = (
     AnnotationForm(_is_own, _read_list, None, is_export=False),
-    AnnotationForm(
-        _is_spacy,
-        lambda value: _read_list({**value[1], "text": value[0]}),
-        lambda value, found: [value[0], {**value[1], "entities": _triples(found)}],
-    ),
     AnnotationForm(
         label_studio.is_task,
         label_studio.read_task,
@@ -235,7 +234,7 @@ FORMS = (
     ),
     AnnotationForm(token_lists.fits, token_lists.read, token_lists.write, is_export=False),
     AnnotationForm(
-        lambda value: isinstance(value, dict) and isinstance(value.get("label"), dict),
+        lambda value: isinstance(value.get("label"), dict),
         _read_cluener,
         _write_cluener,
         countings=INCLUSIVE,
@@ -249,5 +248,5 @@ FORMS = (
     ),
     AnnotationForm(_is_doccano, _read_list, _write_doccano),
     # A text alone, or entities with other names (CMeEE).
-    AnnotationForm(lambda value: isinstance(value, dict), _read_list, None, is_export=False),
+    AnnotationForm(lambda value: True, _read_list, None, is_export=False),
 )

@@ -20,7 +20,7 @@ KINDS = ("labels", "hypertextlabels")
 
 def is_task(value):
     """Whether a value is a task: {"data": {...}, "annotations" or "completions": [...]}."""
-    return isinstance(value, dict) and isinstance(value.get("data"), dict)
+    return isinstance(value.get("data"), dict)
 
 
 def read_task(value):
@@ -73,7 +73,8 @@ def write_task(value, found):
 
 def is_annotation(value):
     """Whether a value is an annotation with its task, as cloud storages get it."""
-    return isinstance(value, dict) and "result" in value and is_task(value.get("task"))
+    task = value.get("task")
+    return "result" in value and isinstance(task, dict) and is_task(task)
 
 
 def read_annotation(value):
@@ -93,7 +94,7 @@ def _as_task(value):
 
 def is_minimal(value):
     """Whether a value has JSON-MIN's form: the data, and a list of entities by the tag's name."""
-    is_one = isinstance(value, dict) and ("annotation_id" in value or bool(_minimal_names(value)))
+    is_one = "annotation_id" in value or bool(_minimal_names(value))
     return is_one and not isinstance(value.get("entities"), list)
 
 

@@ -19,7 +19,7 @@ NAMES_OF_TOKENS = ("text_a", *TOKENS)
 
 def fits(value):
     """Whether an object has a list of tokens, or a text with a list of tags of its characters."""
-    return isinstance(value, dict) and _tokens_name(value) is not None
+    return _tokens_name(value) is not None
 
 
 def read(value):

@@ -129,9 +129,8 @@ def changed(**changes):
     ]
 
 
-@pytest.mark.parametrize(
-    "read, value, message",
-    (
+def test_faults_are_told_or_counted(tmp_path):
+    for read, value, message in (
         (read_c3, {}, "is not a list of"),
         (read_c3, [3], 'text 1: not \\[lines, \\[{"question'),
         (read_c3, [["天", [], "1"]], "text 1: the lines are not a list of texts"),
@@ -148,16 +147,14 @@ def changed(**changes):
         (read_chid, {**CHID, "answer": 0, "content": "无"}, "line 1: .* no blank such as"),
         (read_chid, {**CHID, "answer": 0, "candidates": "甲"}, "at least two choices"),
         (read_chid, {"candidates": ["甲", "乙"]}, 'line 1: "content" is missing'),
-    ),
-)
-def test_faults_are_told_or_counted(tmp_path, read, value, message):
-    path = write(tmp_path / "bad.json", value)
-    with pytest.raises(UserError, match=message) as error:
-        read(path)
-    assert "bad.json" in str(error.value) and "\n" not in str(error.value)
-    if value:  # a file of another format is no bad row
-        bad_rows = BadRows(skip=True)
-        assert read(path, bad_rows=bad_rows) == [] and bad_rows.count == 1
+    ):
+        path = write(tmp_path / "bad.json", value)
+        with pytest.raises(UserError, match=message) as error:
+            read(path)
+        assert "bad.json" in str(error.value) and "\n" not in str(error.value)
+        if value:  # a file of another format is no bad row
+            bad_rows = BadRows(skip=True)
+            assert read(path, bad_rows=bad_rows) == [] and bad_rows.count == 1
 
 
 def test_files_that_cannot_be_read(tmp_path):

@@ -158,20 +158,18 @@ def test_labels_of_published_models(labels, tags, expected):
     assert len(tag_set.ids_of([], 3)) == 3  # of a text without entities, to predict
 
 
-@pytest.mark.parametrize(
-    "labels, odd",
-    [
+def test_labels_that_are_no_tags():
+    for labels, odd in (
         (["A", "Caa", "I", "Na"], "A"),  # parts of speech, one of which is spelt as a tag
         (["B-NOUN", "I-NOUN", "VERB", "X"], "VERB"),
         (["LABEL_0", "LABEL_1"], "LABEL_0"),
         (["O", "B-A", "A B"], "A B"),
-    ],
-)
-def test_labels_that_are_no_tags(labels, odd):
-    with pytest.raises(UserError) as error:
-        TagSet.of_model(labels, "config.json")
-    assert str(error.value).startswith(f"config.json: the label {odd!r} is no tag of entities (")
-    assert "nezha_tf.load gives the scores" in str(error.value)
+    ):
+        with pytest.raises(UserError) as error:
+            TagSet.of_model(labels, "config.json")
+        message = f"config.json: the label {odd!r} is no tag of entities ("
+        assert str(error.value).startswith(message)
+        assert "nezha_tf.load gives the scores" in str(error.value)
 
 
 def test_words_and_entities_are_read_as_ckip_transformers_reads_them():

@@ -367,18 +367,15 @@ def test_what_the_files_do_not_account_for_is_raised_again(paths):
 # Records that do not fit.
 
 
-@pytest.mark.parametrize(
-    "fault, changes",
-    (
+def test_a_record_that_does_not_fit_is_told():
+    for fault, changes in (
         ("masked_lm_ids holds 30000, outside 0..19999", {"masked_lm_ids": [3, 30_000]}),
         ("input_ids holds -1, outside 0..19999", {"input_ids": [-1] * 8}),
         ("input_mask has 9 values, not 8; is --max_seq_length=9", {"input_mask": [1] * 9}),
         ("masked_lm_weights has 1 values, not 2; is --max_p", {"masked_lm_weights": [1]}),
         ("input_ids has no whole numbers", {"input_ids": []}),
-    ),
-)
-def test_a_record_that_does_not_fit_is_told(fault, changes):
-    assert schema.fault_of(encode(7, **changes), LENGTHS, LIMITS).startswith(fault)
+    ):
+        assert schema.fault_of(encode(7, **changes), LENGTHS, LIMITS).startswith(fault)
 
 
 @pytest.mark.parametrize(

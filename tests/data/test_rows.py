@@ -111,26 +111,21 @@ def test_objects_over_several_lines(tmp_path):
     assert [row.values for row in rows] == PAIRS and [row.line for row in rows] == [1, 5]
 
 
-@pytest.mark.parametrize(
-    "content, fault",
-    (
+def test_faults_of_arrays_and_tables(tmp_path):
+    table = '{"src": {"0": "甲", "1": null}, "tgt": {"0": "乙"}}'
+    for content, fault in (
         ('[{"src": "甲", "tgt": "乙"}, {"src": "丙"}]', 'a.json, item 2: "tgt" is missing'),
-        (
-            '[\n{"src": "甲", "tgt": "乙"}\n\n{"src": "丙"}]',
-            "a.json, line 4: not JSON (Expecting ','",
-        ),
+        ('[\n{"src": "甲", "tgt": "乙"}\n\n{"src": "丙"}]', "a.json, line 4: not JSON (Expecting"),
         ('[["甲", "乙"]]', "a.json, item 1: not a JSON object"),
         ("[]", "a.json, line 1: not a JSON object"),
         ('{"src": ["甲"], "tgt": ["乙"]}', 'a.json, line 1: "src" must be a string'),
-        ('{"src": {"0": "甲", "1": null}, "tgt": {"0": "乙"}}', "a.json, item 2: "),
+        (table, "a.json, item 2: "),
         ('{"columns": [["src"], "src"], "data": [[1, 2]]}', '"src" is missing'),
         ('{"columns": ["src"], "data": 3}', '"src" is missing'),
-    ),
-)
-def test_faults_of_arrays_and_tables(tmp_path, content, fault):
-    with pytest.raises(UserError) as error:
-        read(tmp_path / "a.json", content)
-    assert fault in str(error.value) and len(str(error.value).splitlines()) == 1
+    ):
+        with pytest.raises(UserError) as error:
+            read(tmp_path / "a.json", content)
+        assert fault in str(error.value) and len(str(error.value).splitlines()) == 1
 
 
 def test_files_as_programs_leave_them(tmp_path):

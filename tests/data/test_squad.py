@@ -74,21 +74,18 @@ def test_placeholders_of_files_that_are_to_be_answered(tmp_path):
             read_questions([path])
 
 
-@pytest.mark.parametrize(
-    "text, fault",
-    [
+def test_files_of_another_form(tmp_path):
+    path = tmp_path / "questions.json"
+    for text, fault in (
         ("{", "line 1: not JSON"),
         ("[]", "does not have SQuAD's format"),
         ('{"data": [{"paragraphs": [{"context": "x"}]}]}', "does not have SQuAD's format"),
         ('{"data": []}', "no question"),
         ('{"data": [{"paragraphs": [{"context": "x", "qas": []}]}]}', "no question"),
-    ],
-)
-def test_files_of_another_form(tmp_path, text, fault):
-    path = tmp_path / "questions.json"
-    path.write_text(text)
-    with pytest.raises(UserError, match=fault):
-        read_questions([str(path)])
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError, match=fault):
+            read_questions([str(path)])
     with pytest.raises(UserError, match="cannot read"):
         read_questions([str(tmp_path / "missing.json")])
 
