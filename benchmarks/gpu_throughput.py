@@ -97,7 +97,7 @@ def row(size, position_encoding, found, ours, product_rate, peak_tflops):
       product_rate: FLOP/s of a product of large matrices.
       peak_tflops: the nominal peak, or None.
     """
-    from nezha_tf.training.throughput import training_flops
+    from nezha_tf.modeling.flops import training_flops
 
     config = our_config(size, position_encoding)
     seconds = np.median(found.seconds)

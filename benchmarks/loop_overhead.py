@@ -57,9 +57,10 @@ def make_loop(size, jit_compile, steps, folder):
     from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
     from nezha_tf.data.reader import ExampleReader
     from nezha_tf.data.schema import Lengths, Limits
+    from nezha_tf.modeling.flops import training_flops
     from nezha_tf.training.log import DivergenceWatch, Journal, Monitor, RunRecord
     from nezha_tf.training.loop import Feed, Loop, Plan, StopRequest
-    from nezha_tf.training.throughput import Throughput, training_flops
+    from nezha_tf.training.throughput import Throughput
 
     lengths = Lengths(size.length, size.predictions)
     path = _write_records(size, pathlib.Path(folder) / "train.tfrecord")

@@ -154,7 +154,7 @@ def lowered_for_accelerators(policy, product_dtype, encoding):
 
 
 def table_row(gpu_throughput, size):
-    from nezha_tf.training.throughput import training_flops
+    from nezha_tf.modeling.flops import training_flops
 
     config = importlib.import_module("contenders").our_config(size)
     flops = 4 * training_flops(config, 12, 3)

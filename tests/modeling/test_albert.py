@@ -11,9 +11,9 @@ from small_encoders import batch_of
 from nezha_tf import NezhaConfig, NezhaEncoder, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.modeling.dropout import dropped
+from nezha_tf.modeling.flops import training_flops
 from nezha_tf.optimization.adamw import AdamWeightDecay
 from nezha_tf.training import recipe
-from nezha_tf.training.throughput import training_flops
 from nezha_tf.util.errors import UserError
 
 SHARED = NezhaConfig(

@@ -12,6 +12,7 @@ from helpers import load_golden_model, random_batch
 
 from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import AVERAGE_SUFFIX, tf1_name, tf1_names
+from nezha_tf.modeling.flops import training_flops
 from nezha_tf.modeling.replaced_tokens import NezhaForReplacedTokens
 from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.objectives.losses import cross_entropies, weighted
@@ -23,7 +24,6 @@ from nezha_tf.training.loop import Plan
 from nezha_tf.training.recipe import MovingAverage, Recipe
 from nezha_tf.training.settings import RunSettings
 from nezha_tf.training.step import TrainStep
-from nezha_tf.training.throughput import training_flops
 from nezha_tf.util.errors import UserError
 
 CONFIG = load_golden_model("nezha_tiny").config  # two layers

@@ -26,11 +26,11 @@ from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.generation.decoder import Decoder
 from nezha_tf.generation.sources import pad_left
 from nezha_tf.modeling.attention import SelfAttention
+from nezha_tf.modeling.flops import training_flops
 from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.pictures import relative_positions
 from nezha_tf.training.recipe import Recipe
 from nezha_tf.training.step import TrainStep
-from nezha_tf.training.throughput import training_flops
 from nezha_tf.util.errors import UserError
 
 SLOPES = "bert/encoder/positions/slopes"

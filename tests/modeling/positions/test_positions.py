@@ -11,7 +11,7 @@ from small_encoders import SIZES, batch_of
 from nezha_tf import NezhaConfig, NezhaEncoder
 from nezha_tf.config import POSITION_ENCODINGS, PositionEncoding
 from nezha_tf.modeling import positions
-from nezha_tf.training.throughput import training_flops
+from nezha_tf.modeling.flops import training_flops
 from nezha_tf.util.errors import UserError
 
 

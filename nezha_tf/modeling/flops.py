@@ -1,0 +1,36 @@
+"""The arithmetic of a model, also where there is no TensorFlow."""
+
+from nezha_tf.modeling import feed_forward, positions
+
+
+def training_flops(
+    config, max_seq_length, max_predictions_per_seq, is_frozen=False, memory_length=0
+):
+    """Returns the number of floating-point operations for one example in a training step.
+
+    It counts the matrix products in the model's definition with two operations for each
+    multiplication, once forward and twice backward (Kaplan et al., arXiv 2001.08361 §2.1).
+    Recomputation and elementwise operations do not count. Nor do the generator of replaced_tokens,
+    whose layers have a sixteenth of the weights, and the query stream of permutation, which has a
+    sixth of the places.
+
+    Args:
+      config: a `NezhaConfig`.
+      max_seq_length: T, padding included.
+      max_predictions_per_seq: P.
+      is_frozen: whether the layers are frozen, so that nothing goes backward through them.
+      memory_length: M, the number of remembered tokens, which are keys and values in each layer.
+    """
+    hidden, width, length = config.hidden_size, config.embedding_width, max_seq_length
+    matrices = feed_forward.of(config).num_matrices
+    projections = 4 * hidden * hidden + matrices * hidden * config.intermediate_size
+    # Queries times keys, probabilities times values, and the products for positions.
+    products = 2 + positions.of(config).added_products
+    remembered = 2 * memory_length * hidden * hidden
+    attended = products * length * (memory_length + length) * hidden
+    layer = length * projections + remembered + attended
+    head = max_predictions_per_seq * (hidden * width + width * config.vocab_size)
+    mapping = length * width * hidden if config.maps_embeddings else 0
+    # Layers that share weights are each computed.
+    body = mapping + config.num_hidden_layers * layer
+    return 2 * ((1 if is_frozen else 3) * body + 3 * (head + hidden * hidden))
