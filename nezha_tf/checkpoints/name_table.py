@@ -5,7 +5,6 @@ group of layers that share their weights (ALBERT). A row that ends in a separato
 with several variables; other rows are for one variable.
 """
 
-import itertools
 import re
 
 from nezha_tf.config import model_types
@@ -203,21 +202,16 @@ def tf1_name_of(name, model_type=None):
     """
     prefix, _, below_model = name.partition(".")
     known = model_types()
-    below_model = below_model if prefix in known else name
-    below_model, number = _without_number(below_model, _NUMBER_IN_HUGGING_FACE)
     classes = known[model_type][1].name if model_type in known else None
-    others = itertools.chain.from_iterable(
-        rows
+    others = (
+        row
         for key, rows in OTHER_NAMES.items()
         if key in known or (classes and key.startswith(classes))
+        for row in rows
     )
-    for theirs, row in itertools.chain((row[1:] for row in ROWS), others):
-        if row and _covers(row, below_model):
-            part = below_model[len(row) :]
-            parts = _parts_of(row)
-            if not part or part in parts:
-                return (theirs + parts.get(part, "")).replace("{i}", number)
-    return name
+    pairs = ((tf1, theirs) for tf1, theirs in (*(row[1:] for row in ROWS), *others) if theirs)
+    rows = ((theirs, tf1, _parts_of(theirs)) for tf1, theirs in pairs)
+    return _renamed(below_model if prefix in known else name, rows, _NUMBER_IN_HUGGING_FACE) or name
 
 
 def model_type_of(names):
@@ -233,14 +227,23 @@ def hugging_face_name(name, model_type=None, class_name=None):
     The kind of model, a key of `config.model_types()`, and its class matter where models differ
     (`OTHER_NAMES`). If TF1's name ends in `/kernel`, PyTorch's matrix is the transpose.
     """
-    pattern, number = _without_number(name, _NUMBER_IN_TF1)
     others = (*OTHER_NAMES.get(class_name, ()), *OTHER_NAMES.get(model_type, ()))
-    for row, theirs in (*others, *(row[1:] for row in ROWS)):
-        if theirs and _covers(row, pattern):
-            part = pattern[len(row) :]
-            parts = {ours: name for name, ours in _parts_of(theirs).items()}
-            if not part or part in parts:
-                return (theirs + parts.get(part, "")).replace("{i}", number)
+    pairs = ((tf1, theirs) for tf1, theirs in (*others, *(row[1:] for row in ROWS)) if theirs)
+    rows = (
+        (tf1, theirs, {ours: part for part, ours in _parts_of(theirs).items()})
+        for tf1, theirs in pairs
+    )
+    return _renamed(name, rows, _NUMBER_IN_TF1)
+
+
+def _renamed(name, rows, number_pattern):
+    """Returns a weight's name by the first row (name, other name, {part: other part}), or None."""
+    number = re.search(number_pattern, name)
+    name = re.sub(number_pattern, "{i}", name)
+    for start, other, parts in rows:
+        part = name[len(start) :]
+        if _covers(start, name) and (not part or part in parts):
+            return (other + parts.get(part, "")).replace("{i}", number[0] if number else "")
     return None
 
 
@@ -250,9 +253,3 @@ def _covers(row, name):
 
 def _parts_of(row):
     return _NORM_PARTS if row.endswith(("LayerNorm.", "layer_norm.")) else _DENSE_PARTS
-
-
-def _without_number(name, pattern):
-    """Returns (name with `{i}` for the number of its layer, the number or "")."""
-    number = re.search(pattern, name)
-    return (name, "") if number is None else (re.sub(pattern, "{i}", name), number[0])
