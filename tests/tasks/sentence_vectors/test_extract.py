@@ -15,7 +15,7 @@ from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, checkpoints
 from nezha_tf.generation.model import open_model, with_defaults
 from nezha_tf.tasks.sentence_vectors.extract import DEFAULTS, extract_features
 from nezha_tf.tasks.sentence_vectors.extract_settings import ExtractSettings
-from nezha_tf.tasks.sentence_vectors.texts import covered_characters, read_pairs
+from nezha_tf.tasks.sentence_vectors.vectors import covered_characters, read_pairs
 from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
 
