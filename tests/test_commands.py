@@ -27,6 +27,8 @@ from waiting import TIME_LIMIT, ended, read_line
 
 from nezha_tf import NezhaForPreTraining
 
+pytestmark = pytest.mark.processes
+
 
 def test_a_run_trains_evaluates_and_goes_on(folder):
     changes = ("--do_eval", "--eval_file=eval.tfrecord", "--save_checkpoints_steps=2", "--plot")

@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 import tensorflow as tf
 from commands import PRETRAINING, run_anew, run_pretraining
 from hypothesis import given
@@ -43,6 +44,7 @@ def test_a_rate_is_one_that_processors_have():
         assert 1e8 < product_rate("CPU", dtype) < 1e14
 
 
+@pytest.mark.processes
 def test_a_run_says_what_it_takes_and_how_near_it_comes_to_the_machine(folder):
     changes = ("--num_train_steps=2", "--precision=auto")
     result = run_anew("run_pretraining.py", *PRETRAINING, *changes, folder=folder)
@@ -57,6 +59,7 @@ def test_a_run_says_what_it_takes_and_how_near_it_comes_to_the_machine(folder):
     assert all(0 < entry["model_flop_utilisation"] < 1 for entry in entries)
 
 
+@pytest.mark.processes
 def test_a_run_that_goes_on_keeps_its_precision(folder):
     """Forked programs measure equal rates, for which float32 would be taken."""
     for steps, flag in (2, "mixed_bfloat16"), (4, "auto"):

@@ -3,6 +3,7 @@
 import json
 import struct
 
+import pytest
 import tensorflow as tf
 from commands import assert_one_line, run_pretraining, start_pretraining
 from waiting import ended, wait_until
@@ -27,6 +28,7 @@ def damage(path, number):
     path.write_bytes(data)
 
 
+@pytest.mark.processes
 def test_corrupt_records_stop_the_run_or_are_counted(folder):
     damage(folder / "train.tfrecord", 7)
     damage(folder / "train.tfrecord", 90)
@@ -57,6 +59,7 @@ def whole_records(folder):
     return records(folder / "train.tfrecord")
 
 
+@pytest.mark.processes
 def test_a_foreign_record_is_named(folder):
     good = records(folder / "train.tfrecord")[:20]
     foreign = tf.train.Example.FromString(good[0])
@@ -68,6 +71,7 @@ def test_a_foreign_record_is_named(folder):
         assert_one_line(result, "train.tfrecord, record 21", message)
 
 
+@pytest.mark.processes
 def test_a_file_that_vanishes_between_epochs_is_named(folder):
     steps = ("--num_train_steps=1000000", "--save_checkpoints_steps=5")
     files = "--input_file=train.tfrecord,eval.tfrecord"

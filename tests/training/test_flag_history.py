@@ -6,6 +6,7 @@ import re
 import signal
 
 import laws
+import pytest
 from commands import assert_one_line, run, run_pretraining, start_pretraining
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,6 +86,7 @@ def test_a_run_of_before_has_its_flag_file_alone(tmp_path):
     assert take(tmp_path, 5, {"seed": 2}) == []
 
 
+@pytest.mark.processes
 def test_what_a_run_goes_on_with_is_told_and_kept(folder):
     first = run_pretraining(folder, "--num_train_steps=2")
     assert first.returncode == 0 and "flags that changed" not in first.stdout
@@ -114,6 +116,7 @@ def saved_steps(folder):
     return [int(found[1]) for name in names if (found := re.fullmatch(r"model\.ckpt-(\d+)", name))]
 
 
+@pytest.mark.processes
 def test_a_second_run_in_the_same_folder_is_refused(folder):
     long = ("--num_train_steps=100000", "--save_checkpoints_steps=2")
     first = start_pretraining(folder, *long)

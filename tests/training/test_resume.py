@@ -20,6 +20,8 @@ from waiting import TIME_LIMIT, ended, wait_until
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.util.errors import STATUS_TERMINATED
 
+pytestmark = pytest.mark.processes
+
 # Dropout is on (the configuration's default), the examples are shuffled, two files.
 RUN = ("--input_file=train.tfrecord,eval.tfrecord", "--num_train_steps=40", "--steps_per_loop=4")
 RUN += ("--save_checkpoints_steps=2", "--learning_rate=1e-3", "--log_steps=5")
