@@ -272,6 +272,10 @@ def test_flags_of_a_card_are_those_that_differ():
     assert model_card.changed_flags(settings) == expected
 
 
+class Newest(ToyTask):
+    reports_best = False  # as of pretraining
+
+
 def test_averages_are_what_is_evaluated_and_predicts(data, tmp_path):
     """With all other options of fine-tuning; the best checkpoint is not the last one."""
     changes = {"ema_decay": 0.5, "keep_checkpoint_max": 9, "learning_rate": 0.03}
@@ -285,11 +289,14 @@ def test_averages_are_what_is_evaluated_and_predicts(data, tmp_path):
     assert trained["r_drop_toy_loss"] > 0  # dropout is on
     assert trained["loss"] == pytest.approx(trained["toy_loss"] + trained["r_drop_toy_loss"])
     (out / "best_checkpoint.json").write_text('{"global_step": 3, "accuracy": 2.0}')
-    training_run.run(settings, ToyTask)
-    results = load(out / "eval_results.json")
-    assert results["global_step"] == 3
-    for name in ("loss", "accuracy"):
-        assert results[name] == pytest.approx(evaluated[3][f"eval_{name}"], rel=1e-5)
+    # Where nothing is left to train, they are evaluated again: the newest ones, or the best.
+    for step, kind in ((6, Newest), (3, ToyTask)):
+        (out / "eval_results.json").unlink()
+        training_run.run(settings, kind)
+        results = load(out / "eval_results.json")
+        assert results["global_step"] == step
+        for name in ("loss", "accuracy"):
+            assert results[name] == pytest.approx(evaluated[step][f"eval_{name}"], rel=1e-5)
 
     task = ToyTask(settings)
     model, saved = task.make_model("float32"), tensors(out / "model.ckpt-3")
@@ -304,16 +311,3 @@ def test_averages_are_what_is_evaluated_and_predicts(data, tmp_path):
         inputs["input_mask"] = np.ones_like(ids)[None]
         for each in (model, loaded):
             np.testing.assert_allclose(each(inputs)["logits"][0], row, atol=1e-5)
-
-
-def test_averages_are_evaluated_again_where_nothing_is_left_to_train(data, tmp_path):
-    class Newest(ToyTask):
-        reports_best = False  # as of pretraining: the newest weights are evaluated
-
-    changes = {"ema_decay": 0.5, "learning_rate": 0.03, "num_train_epochs": 2.0}
-    settings = settings_in(data, tmp_path / "out", do_predict=False, **changes)
-    training_run.run(settings, Newest)
-    at_end = load(tmp_path / "out" / "eval_results.json")
-    (tmp_path / "out" / "eval_results.json").unlink()  # as if it had been killed before
-    training_run.run(settings, Newest)
-    assert load(tmp_path / "out" / "eval_results.json") == pytest.approx(at_end, rel=1e-5)
