@@ -85,10 +85,8 @@ def pack(rows, tokenizer, max_seq_length):
     Args:
       rows: as returned by `read_pairs` or `split_pairs`.
       tokenizer: `FullTokenizer`.
-      max_seq_length: longest text or pair in tokens, [CLS] and [SEP] included.
-
-    Raises:
-      UserError: a text has no token.
+      max_seq_length: longest text or pair in tokens, [CLS] and [SEP] included; a text without
+        tokens is a `UserError`.
     """
     vocabulary = tokenizer.vocabulary
     columns = [column for column in COLUMNS if column in rows[0].values]
@@ -223,7 +221,6 @@ def write(path, step, width, texts, level, batch_size):
 
 
 def _row_counts(texts, level):
-    """Returns how many vectors each text has at a level: list of int."""
     if level == "text":
         return [1] * len(texts.ids)
     if level == "token":
