@@ -10,7 +10,6 @@ import tensorflow as tf
 from nezha_tf.data.record_stream import traced_as_is
 from nezha_tf.modeling.encoder import with_memory
 from nezha_tf.objectives.losses import WeightedMean
-from nezha_tf.training import loop
 from nezha_tf.training.devices import compiled
 from nezha_tf.training.log import Averages
 from nezha_tf.util import files
@@ -61,7 +60,7 @@ class Evaluation:
         """Returns a dict of name to float; with a moving average, its weights are evaluated."""
         averaged = moving_average.in_place() if moving_average else contextlib.nullcontext()
         with averaged:
-            return loop.evaluate(self.eval_step, self._reader.guarded(self._over_replicas))
+            return evaluate(self.eval_step, self._reader.guarded(self._over_replicas))
 
     def _over_replicas(self, skip_batches):
         """Returns the batches, each split over the workers and their replicas."""
