@@ -79,7 +79,8 @@ def tensors(prefix):
 
 def write_rows(path, *rows):
     """Writes lines of JSON; returns the path as a str."""
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    path.write_text(lines, encoding="utf-8")
     return str(path)
 
 

@@ -22,8 +22,7 @@ from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.data.rows import Row
 from nezha_tf.serving.export import serving_of
-from nezha_tf.tasks.sentence_vectors.texts import pack
-from nezha_tf.tasks.sentence_vectors.vectors import make_step
+from nezha_tf.tasks.sentence_vectors.vectors import make_step, pack
 from nezha_tf.util.errors import UserError
 
 LENGTH = 40

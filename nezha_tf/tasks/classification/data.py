@@ -35,8 +35,7 @@ class Part(NamedTuple):
       paths: the files.
       texts: list of `LabelledText`.
       bad_rows: `BadRows`; later steps add to it.
-      unlabelled: number of rows with the data set's `no_label`, which training and evaluation
-        leave out.
+      unlabelled: number of rows with the data set's `no_label`, left out of all but predictions.
     """
 
     paths: list

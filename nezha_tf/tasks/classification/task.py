@@ -40,7 +40,7 @@ class Classification(FineTuning):
         settings, is_pair = self.settings, self.data_set.is_pair
         if is_pair and self.pairs_need_segments:
             self.require_segments("pairs")
-        packing = self.make_packing(is_pair)
+        packing = self.make_packing()
         paths = files_of(self.data_set, part, settings)
         found = read_part(self.data_set, part, paths, settings.skip_bad_rows)
         if self.label_type is None:
@@ -51,9 +51,10 @@ class Classification(FineTuning):
         self.notes.append(found.note(what, len(examples.rows), packing.num_truncated))
         return examples
 
-    def make_packing(self, is_pair):
+    def make_packing(self):
         """Returns what packs texts, or pairs, given as ids: a `TextPacking` or what is like it."""
-        return TextPacking(self.tokenizer.vocabulary, self.settings.max_seq_length, is_pair)
+        length, is_pair = self.settings.max_seq_length, self.data_set.is_pair
+        return TextPacking(self.tokenizer.vocabulary, length, is_pair)
 
     def task_file_settings(self):
         return {

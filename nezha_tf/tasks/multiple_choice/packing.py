@@ -50,7 +50,7 @@ class QuestionPacking:
         return next((name for name, text in named.items() if not len(ids[text])), None)
 
     def sequences(self, question, ids):
-        """Returns (ids, segment_ids) for each choice of a `ChoiceQuestion`, a list."""
+        """Returns a list of (ids, segment_ids), one for each choice of a `ChoiceQuestion`."""
         context, text = ids[question.context], ids[question.text]
         return [self(context, text, ids[choice]) for choice in question.choices]
 

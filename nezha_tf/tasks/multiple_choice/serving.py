@@ -146,7 +146,6 @@ class MultipleChoiceServing(Serving):
         return tf.RaggedTensor.from_row_splits(tf.repeat(values, counts), splits, validate=False)
 
     def _found(self, inputs):
-        """Returns the outputs for the model's inputs, [B, C, T]."""
         count = tf.shape(inputs["input_ids"])[1]
         message = "there must be a choice, at least one for each row"
         with tf.control_dependencies([tf.debugging.assert_positive(count, message)]):
@@ -160,7 +159,6 @@ class MultipleChoiceServing(Serving):
 
 
 def _column(token, count):
-    """Returns an id as a RaggedTensor [count, (1)]."""
     return tf.RaggedTensor.from_uniform_row_length(tf.repeat([token], count), 1, count)
 
 

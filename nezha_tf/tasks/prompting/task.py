@@ -29,14 +29,14 @@ class Prompting(Classification):
             raise UserError("--pattern needs --label_words: a word for each class")
         super().__init__(settings)
         check_text(settings.pattern, self.tokenizer)
-        count = self.make_packing(self.data_set.is_pair).num_blanks
+        count = self.make_packing().num_blanks
         labels, words = self.label_type.labels, settings.label_words
         self._label_tokens = label_tokens(labels, words, self.tokenizer, count)
         pairs = (f"{label}: {word}" for label, word in zip(labels, words, strict=True))
         self.notes.append(f"words of the classes: {', '.join(pairs)}")
 
-    def make_packing(self, is_pair):
-        settings = self.settings
+    def make_packing(self):
+        settings, is_pair = self.settings, self.data_set.is_pair
         return Pattern(settings.pattern, self.tokenizer, settings.max_seq_length, is_pair)
 
     def task_file_settings(self):

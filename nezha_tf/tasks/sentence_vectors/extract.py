@@ -14,9 +14,7 @@ from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.tasks.classification import metrics
 from nezha_tf.tasks.classification.labels import Number
-from nezha_tf.tasks.sentence_vectors import texts as text_files
 from nezha_tf.tasks.sentence_vectors import vectors
-from nezha_tf.tasks.sentence_vectors.vectors import MIX, layer_numbers
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.settings import require_read
@@ -40,9 +38,7 @@ def extract_features(settings):
         files.require_file(settings.output_file, "output_file")
         files.require_other(settings.output_file, "output_file", paths)
     columns, bad_rows = (settings.text_column, settings.text_pair_column), BadRows()
-    rows = text_files.read_pairs(
-        paths, settings.similarity, columns, settings.label_column, bad_rows
-    )
+    rows = vectors.read_pairs(paths, settings.similarity, columns, settings.label_column, bad_rows)
     labels = _labels(rows) if settings.label_column else None
     if settings.level == "character" and "text_pair" in rows[0].values:
         raise UserError(
@@ -51,17 +47,17 @@ def extract_features(settings):
     opened = open_model(settings)
     # The mixture is what the head of the model reads, and what sentence vectors are trained for.
     has_mix = opened.task.get("layer_mix", False)
-    defaults = {**DEFAULTS, "layers": (MIX,) if has_mix else LAST_LAYER}
+    defaults = {**DEFAULTS, "layers": (vectors.MIX,) if has_mix else LAST_LAYER}
     settings = with_defaults(settings, opened, defaults)
     config, length = opened.config, settings.max_seq_length
-    layers = layer_numbers(settings.layers, config.num_hidden_layers, has_mix)
+    layers = vectors.layer_numbers(settings.layers, config.num_hidden_layers, has_mix)
     positions.of(config).check_length(
         config, length, f"--max_seq_length={length}", where=settings.bert_config_file
     )
     pooling = settings.pooling if settings.level == "text" else None
     model, tokenizer = load_model(opened, NezhaEncoder, () if pooling == "pooler" else UNREAD_NAMES)
-    singles = text_files.split_pairs(rows) if settings.similarity else rows
-    texts = text_files.pack(singles, tokenizer, length)
+    singles = vectors.split_pairs(rows) if settings.similarity else rows
+    texts = vectors.pack(singles, tokenizer, length)
     write_vectors = functools.partial(
         vectors.write,
         step=vectors.make_step(model, layers, pooling),
@@ -137,7 +133,7 @@ def _line(texts, level, vocabulary, index, own):
     if level == "token":
         tokens = vocabulary.tokens_of(texts.ids[index].tolist())
         return {**values, "tokens": tokens, "vectors": own}
-    places = text_files.covered_characters(texts.spans[index])[0].tolist()
+    places = vectors.covered_characters(texts.spans[index])[0].tolist()
     characters = [values["text"][place] for place in places]
     return {**values, "characters": characters, "positions": places, "vectors": own}
 

@@ -43,7 +43,6 @@ class SentenceVectors(FineTuning):
             self.require_dropout("both vectors of a text are the same")
 
     def read(self, part):
-        """Returns the `Examples` of a part: texts of "train", pairs of the others."""
         settings, paths = self.settings, self.paths_of(part)
         packing = TextPacking(self.tokenizer.vocabulary, settings.max_seq_length, False)
         if part == "train":
@@ -94,7 +93,6 @@ class SentenceVectors(FineTuning):
         return {} if None in examples.labels else _correlations(outputs, examples.labels)
 
     def _texts(self, paths, packing):
-        """Returns the `Examples` of the texts of files."""
         bad_rows = BadRows(self.settings.skip_bad_rows)
         placed = [found for path in paths for found in self._texts_of(path, bad_rows)]
         packed = []

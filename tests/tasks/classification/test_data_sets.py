@@ -44,18 +44,10 @@ def read(folder, name, part, content, skip_bad_rows=False, data_set=None, file="
         # Huawei's.
         ("chnsenti", "train", "train.tsv", '1\t"好，好\n\n0\t差\n', '"好，好  1|差  0'),
         ("chnsenti", "eval", "dev.tsv", "text_a\tlabel\n好\t1\n", "好  1"),
-        ("chnsenti", "predict", "test.tsv", "text_a\n好\n", "好  "),
         ("chnsenti", "predict", "test.tsv", "qid\ttext_a\n0\t好\n1\t差", "好  |差  "),
         ("lcqmc", "train", "train.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n", "甲 乙 1"),
         ("lcqmc", "eval", "dev.txt", '甲"\t乙\t0\n丙\t丁\t1\n', '甲" 乙 0|丙 丁 1'),
         ("lcqmc", "predict", "test.txt", "甲\t乙\n", "甲 乙 "),
-        (
-            "xnli",
-            "train",
-            "multinli/multinli.train.zh.tsv",
-            "premise\thypo\tlabel\n甲\t乙\tcontradictory\n丙\t丁\tneutral\n",
-            "甲 乙 contradiction|丙 丁 neutral",
-        ),
         (
             "xnli",
             "train",

@@ -85,11 +85,13 @@ def test_the_mixture_is_shown(mixed):
     shown = {name: float(value) for name, value in re.findall(r"layer_mix (\w+) \| (\S+)", card)}
     best = json.loads((mixed[1] / "best_checkpoint.json").read_text())["global_step"]
     weights = tensors(mixed[1] / f"model.ckpt-{best}")
-    logits = weights[f"layer_mix/weights/{AVERAGE_SUFFIX}"].astype(np.float64)
-    shares = np.exp(logits) / np.exp(logits).sum()
-    gamma = weights[f"layer_mix/gamma/{AVERAGE_SUFFIX}"]
+    logits, gamma = (
+        weights[f"layer_mix/{name}/{AVERAGE_SUFFIX}"].astype(np.float64)
+        for name in ("weights", "gamma")
+    )
     assert list(shown) == ROWS
-    np.testing.assert_allclose(list(shown.values()), [*shares, gamma], rtol=1e-5)
+    expected = [*(np.exp(logits) / np.exp(logits).sum()), gamma]
+    np.testing.assert_allclose(list(shown.values()), expected, rtol=1e-5)
 
 
 def test_a_run_that_was_cut_off_goes_on_bit_by_bit(mixed, tmp_path):

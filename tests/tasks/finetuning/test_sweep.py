@@ -155,39 +155,29 @@ def traced(compiled):
     return functions, [function.experimental_get_tracing_count() for function in functions]
 
 
-def test_a_second_seed_compiles_nothing(data, tmp_path):
-    settings = settings_in(data, tmp_path, num_train_epochs=1.0, learning_rate=1e-2)
-    runs = sweep.Sweep(training_run.prepare(settings), ToyTask(settings))
-    found, weights = [], []
-    for seed in SEEDS:
-        runs.outcome(1e-2, seed, [(1e-2, seed)])
-        found.append(traced(runs._before[1e-2]))
-        (path,) = (tmp_path / "lr_0.01" / f"seed_{seed}").glob("model.ckpt-*.index")
-        weights.append(tensors(str(path).removesuffix(".index")))
-    (functions, counts), (same_functions, same_counts) = found
-    assert all(one is other for one, other in zip(functions, same_functions, strict=True))
-    assert counts == same_counts and min(counts) > 0
-    assert any((value != weights[1][name]).any() for name, value in weights[0].items())
-
-
 class OtherReplicas(tf.distribute.MirroredStrategy):
     """Uses keys that no other test uses: a process sums all values of a key like the first one."""
 
     _collective_key_base = 1000
 
 
-def test_a_second_seed_on_replicas_is_a_run_as_any_other(data, tmp_path):
-    """Each replica has its own dropout, which also starts again."""
-    strategy, found = OtherReplicas(["CPU:0", "CPU:1"]), []
-    for name, seeds in (("both", SEEDS), ("last", SEEDS[1:])):
-        changes = {"learning_rate": 1e-2, "do_eval": False, "do_predict": False}
-        changes["bucket_by_length"] = False  # one shape is traced
-        settings = settings_in(data, tmp_path / name, num_train_steps=2, **changes)
-        runs = sweep.Sweep(strategy, ToyTask(settings))
-        for seed in seeds:
-            runs.outcome(1e-2, seed, [(1e-2, seed)])
-        found.append(tensors(tmp_path / name / "lr_0.01" / f"seed_{SEEDS[1]}" / "model.ckpt-2"))
-    assert_close(*found, atol=1e-6)
+def test_a_second_seed_compiles_nothing_and_is_a_run_as_any_other(data, tmp_path):
+    """On replicas, each of which has its own dropout, which also starts again."""
+    settings = settings_in(data, tmp_path, num_train_steps=2, learning_rate=1e-2, do_predict=False)
+    runs = sweep.Sweep(OtherReplicas(["CPU:0", "CPU:1"]), ToyTask(settings))
+    found, weights = [], []
+    for number, seed in enumerate((8, 7, 8)):
+        runs.outcome(1e-2, seed, [(1e-2, seed)])
+        found.append(traced(runs._before[1e-2]))
+        folder = tmp_path / "lr_0.01" / f"seed_{seed}"
+        weights.append(tensors(folder / "model.ckpt-2"))
+        folder.rename(tmp_path / str(number))
+    (functions, counts), *later = found
+    for same_functions, same_counts in later:
+        assert all(one is other for one, other in zip(functions, same_functions, strict=True))
+        assert counts == same_counts and min(counts) > 0
+    assert_close(weights[0], weights[2], atol=1e-6)
+    assert any((value != weights[1][name]).any() for name, value in weights[0].items())
 
 
 def test_a_model_card_says_what_is_in_the_folder(alone, data):
@@ -282,6 +272,10 @@ def test_flags_of_a_card_are_those_that_differ():
     assert model_card.changed_flags(settings) == expected
 
 
+class Newest(ToyTask):
+    reports_best = False  # as of pretraining
+
+
 def test_averages_are_what_is_evaluated_and_predicts(data, tmp_path):
     """With all other options of fine-tuning; the best checkpoint is not the last one."""
     changes = {"ema_decay": 0.5, "keep_checkpoint_max": 9, "learning_rate": 0.03}
@@ -295,11 +289,14 @@ def test_averages_are_what_is_evaluated_and_predicts(data, tmp_path):
     assert trained["r_drop_toy_loss"] > 0  # dropout is on
     assert trained["loss"] == pytest.approx(trained["toy_loss"] + trained["r_drop_toy_loss"])
     (out / "best_checkpoint.json").write_text('{"global_step": 3, "accuracy": 2.0}')
-    training_run.run(settings, ToyTask)
-    results = load(out / "eval_results.json")
-    assert results["global_step"] == 3
-    for name in ("loss", "accuracy"):
-        assert results[name] == pytest.approx(evaluated[3][f"eval_{name}"], rel=1e-5)
+    # Where nothing is left to train, they are evaluated again: the newest ones, or the best.
+    for step, kind in ((6, Newest), (3, ToyTask)):
+        (out / "eval_results.json").unlink()
+        training_run.run(settings, kind)
+        results = load(out / "eval_results.json")
+        assert results["global_step"] == step
+        for name in ("loss", "accuracy"):
+            assert results[name] == pytest.approx(evaluated[step][f"eval_{name}"], rel=1e-5)
 
     task = ToyTask(settings)
     model, saved = task.make_model("float32"), tensors(out / "model.ckpt-3")
@@ -314,16 +311,3 @@ def test_averages_are_what_is_evaluated_and_predicts(data, tmp_path):
         inputs["input_mask"] = np.ones_like(ids)[None]
         for each in (model, loaded):
             np.testing.assert_allclose(each(inputs)["logits"][0], row, atol=1e-5)
-
-
-def test_averages_are_evaluated_again_where_nothing_is_left_to_train(data, tmp_path):
-    class Newest(ToyTask):
-        reports_best = False  # as of pretraining: the newest weights are evaluated
-
-    changes = {"ema_decay": 0.5, "learning_rate": 0.03, "num_train_epochs": 2.0}
-    settings = settings_in(data, tmp_path / "out", do_predict=False, **changes)
-    training_run.run(settings, Newest)
-    at_end = load(tmp_path / "out" / "eval_results.json")
-    (tmp_path / "out" / "eval_results.json").unlink()  # as if it had been killed before
-    training_run.run(settings, Newest)
-    assert load(tmp_path / "out" / "eval_results.json") == pytest.approx(at_end, rel=1e-5)

@@ -15,7 +15,7 @@ from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, checkpoints
 from nezha_tf.generation.model import open_model, with_defaults
 from nezha_tf.tasks.sentence_vectors.extract import DEFAULTS, extract_features
 from nezha_tf.tasks.sentence_vectors.extract_settings import ExtractSettings
-from nezha_tf.tasks.sentence_vectors.texts import covered_characters, read_pairs
+from nezha_tf.tasks.sentence_vectors.vectors import covered_characters, read_pairs
 from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
 
@@ -54,7 +54,7 @@ def model(tmp_path_factory):
     keras.utils.set_random_seed(1)
     model = NezhaEncoder(config)
     checkpoints.save_tf1_checkpoint(model, folder / "model.ckpt")
-    config.to_json_file(str(folder / "config.json"))
+    config.to_json_file(str(folder / "bert_config.json"))
     (folder / "vocab.txt").write_text("\n".join(TOKENS), encoding="utf-8")
     return folder, model
 
@@ -66,7 +66,7 @@ def extract(model, tmp_path):
 
     def of(rows, output="out.jsonl", **changes):
         standard = {
-            "bert_config_file": str(folder / "config.json"),
+            "bert_config_file": str(folder / "bert_config.json"),
             "vocab_file": str(folder / "vocab.txt"),
             "init_checkpoint": str(folder / "model.ckpt"),
             "input_file": write_rows(tmp_path / "in.jsonl", *rows),
@@ -253,10 +253,7 @@ def test_a_table_with_blank_lines_into_a_new_folder(model, extract, tmp_path):
 def test_a_folder_says_how_long_texts_may_be(model, extract, tmp_path):
     """Those of its run; a flag that is given wins, and without either it is 128."""
     folder, _ = model
-    (tmp_path / "run").mkdir()
-    for name in ("vocab.txt", "model.ckpt.index", "model.ckpt.data-00000-of-00001"):
-        shutil.copy(folder / name, tmp_path / "run")
-    shutil.copy(folder / "config.json", tmp_path / "run" / "bert_config.json")
+    shutil.copytree(folder, tmp_path / "run")
     task = {"task": "pretraining", "objectives": "bidirectional", "uses_averages": False}
     task |= {"max_seq_length": 7, "do_lower_case": True}
     (tmp_path / "run" / "task.json").write_text(json.dumps(task))

@@ -113,18 +113,17 @@ def settings(data, tmp_path):
     return lambda **changes: SentenceVectorSettings(**{**common, **changes})
 
 
-@pytest.mark.parametrize("pooling", ("cls", "mean"))
-def test_texts_come_to_be_nearest_to_themselves(settings, data, tmp_path, pooling):
-    """What is evaluated is the correlation that extract_features tells, and the export serves."""
+def test_texts_come_to_be_nearest_to_themselves(settings, data, tmp_path):
+    """What is evaluated is the correlation that extract_features tells."""
     modes = dict.fromkeys(("do_train", "do_eval", "do_predict"), True)
-    start(settings(pooling=pooling, **modes), SentenceVectors)
+    start(settings(pooling="cls", **modes), SentenceVectors)
     folder = tmp_path / "run"
     losses = losses_of(folder)
     assert losses[-1] < 0.7 * np.log(40)  # that of random vectors
     results = json.loads((folder / "eval_results.json").read_text())
     opened = open_folder(folder)
     assert type(opened.make_model()) is NezhaForSentenceVectors
-    assert opened.task["pooling"] == pooling
+    assert opened.task["pooling"] == "cls"
     _, said = assert_extracted_as_predicted(folder, data)
     assert said.endswith(f"Spearman correlation with the labels {results['spearman']:.4f}")
 
