@@ -31,9 +31,6 @@ class MarksTask(ToyTask):
     def task_file_settings(self):
         return {"task": NAME, "marks": MARKS}
 
-    def make_model(self, precision):
-        return NezhaForMarks(self.config, layer_mix=self.settings.layer_mix, dtype=precision)
-
 
 MEANINGS = {**INPUT_MEANINGS, "mark": "the likelier mark", "scores": "of each mark"}
 

@@ -5,7 +5,6 @@ import json
 import numpy as np
 from keras import ops
 
-from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.objectives.losses import cross_entropies, hits, weighted
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.util import files
@@ -71,6 +70,8 @@ class Examples:
 class ToyTask(FineTuning):
     """A task that reads "COUNT SEED" from the file of a part."""
 
+    num_labels = LABELS
+
     def read(self, part):
         with open(getattr(self.settings, f"{part}_file"), encoding="utf-8") as file:
             text = file.read()
@@ -81,12 +82,6 @@ class ToyTask(FineTuning):
         labels = [str(label) for label in range(LABELS)]
         own = {"label_type": "single", "labels": labels, "is_pair": False}
         return {"task": "classification", **own}
-
-    def make_model(self, precision):
-        layer_mix = self.settings.layer_mix
-        return NezhaForSequenceClassification(
-            self.config, LABELS, layer_mix=layer_mix, dtype=precision
-        )
 
     def make_objective(self, label_smoothing):
         return ToyObjective(label_smoothing)

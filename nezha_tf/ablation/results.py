@@ -1,13 +1,12 @@
 """What the runs of an ablation came to: means, deviations and a paired test."""
 
-import importlib
 import math
 import os
 import statistics
 from typing import NamedTuple
 
 from nezha_tf.util import files, forms
-from nezha_tf.util.errors import UserError
+from nezha_tf.util.errors import UserError, require_modules
 
 # Metrics are numbers of float32, or counts divided by others.
 _ROUNDING = 1e-6
@@ -63,11 +62,8 @@ class Outcome(NamedTuple):
 
 def require_libraries():
     """Raises a `UserError` if the libraries of the test and of the picture are missing."""
-    for name in ("scipy", "matplotlib"):
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            raise UserError(f"{name} is not installed: pip install -e '.[ablation]'") from None
+    what = "the table of an ablation needs scipy and matplotlib"
+    require_modules(what, "ablation", "scipy", "matplotlib")
 
 
 def scores_of(ablation, jobs, folder, is_done):

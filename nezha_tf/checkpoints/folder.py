@@ -209,19 +209,19 @@ class ModelFolder:
         """Returns the task's Keras model, with the weights or with their moving averages.
 
         Without a task, the heads in the checkpoint decide: `NezhaForPreTraining`,
-        `NezhaDiscriminator`, `NezhaForMaskedLM` or `NezhaEncoder`; a pooler that the checkpoint
-        lacks stays random. A line on stderr names weights that are not in this model, such as
-        those of another head. Weights of another model are a `UserError`.
+        `NezhaDiscriminator`, `NezhaForMaskedLM` or `NezhaEncoder`. A pooler that no head reads
+        stays random if the checkpoint lacks it. A line on stderr names weights that are not in
+        this model, such as those of another head. Weights of another model are a `UserError`.
         """
-        if self.task["task"] is not None:
+        if self.task["task"] is None:
+            model, reads_pooler = self._model_of_names(), False
+        else:
             # A regression model has no labels and one output.
             num_labels = max(1, len(self.task.get("labels", ())))
             length, layer_mix = self.task["max_seq_length"], self.task.get("layer_mix", False)
             model = self.kind.model(self.config, num_labels, length, layer_mix)
-            self.load_into(model, () if self.kind.reads_pooler else (POOLER,))
-            return model
-        model = self._model_of_names()
-        report = self.load_into(model, (POOLER,))
+            reads_pooler = self.kind.reads_pooler
+        report = self.load_into(model, () if reads_pooler else (POOLER,))
         if report.unused:
             theirs = f", a {self.architecture}," if self.architecture else ""
             print(

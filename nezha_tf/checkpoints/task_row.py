@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nezha_tf.util import forms
+from nezha_tf.util.errors import UserError
 
 # More tokens than any model here can read or write at once.
 _MOST_TOKENS = 1 << 20
@@ -76,13 +77,16 @@ class Kind:
     settings: dict = dataclasses.field(default_factory=dict)
     has_choices: bool = False
 
-    def model(self, config, num_labels=1, max_seq_length=None, layer_mix=False):
-        """Returns our model, with random weights; see `NezhaEncoder` for the arguments."""
+    def model(self, config, num_labels=1, max_seq_length=None, layer_mix=False, **kwargs):
+        """Returns our model, with random weights; see `NezhaEncoder` for the arguments.
+
+        Further ones, such as `dtype`, are those of any Keras model.
+        """
         values = {"num_labels": num_labels, "max_seq_length": max_seq_length}
         given = {name: values[name] for name in self.arguments}
         # A class of an own task may have no such argument.
         given |= {"layer_mix": True} if layer_mix else {}
-        return self.model_class(config, **given)
+        return self.model_class(config, **given, **kwargs)
 
     @property
     def prefixes(self):
@@ -142,8 +146,8 @@ class Task:
         a key that is also a flag of the program has the flag's name.
       kinds: the `Kind`s of its model; if there are several, their `settings` distinguish them.
       optional: the same of keys that may be missing; a run writes them only if it uses them.
-      head_settings: dict of those `settings` that say what the head is and what it reads to the
-        flags that decide them (often of the same name); a run's folder is only used with the same.
+      head_settings: dict of further settings that say what the head is and what it reads to the
+        flags that decide them (often of the same name); see `head_flags`.
       serving: function (or class) of a `ModelFolder` and its model that returns its
         `serving.signature.Serving`; None: the model serves as its objectives trained it to.
       tab: the `Tab` of such a serving; None: the page only shows the model's attention.
@@ -165,6 +169,26 @@ class Task:
     model_class: Callable | None = None
     form: str = "bidirectional"
 
+    @property
+    def head_flags(self):
+        """Dict of settings to the flags that decide them; a folder is only used with the same.
+
+        They are those of the `kinds`, whose flags have their names, and `head_settings`.
+        """
+        own = {name: name for kind in self.kinds for name in kind.settings}
+        return own | self.head_settings
+
     def kind(self, settings):
-        """Returns the `Kind` of a model with these settings in its `task.json`."""
-        return next(k for k in self.kinds if k.settings.items() <= settings.items())
+        """Returns the `Kind` of a model with these settings in its `task.json`.
+
+        Of those that fit it is the one with most settings. A key that is missing, as in folders of
+        older runs, is False.
+        """
+        fitting = [
+            kind
+            for kind in self.kinds
+            if all(settings.get(name, False) == value for name, value in kind.settings.items())
+        ]
+        if not fitting:
+            raise UserError(f"no kind of model of {settings['task']} has such settings: {settings}")
+        return max(fitting, key=lambda kind: len(kind.settings))

@@ -176,7 +176,6 @@ TASKS = {
                 settings={"crf": False},
             ),
         ),
-        head_settings=_same("crf"),
         serving=task_parts.tagging,
         tab=Tab("Entities", lambda tabs, models: tabs.entities(models), ({"num_entities"},)),
         published=hugging_face_settings.tagging,

@@ -33,7 +33,7 @@ def with_head_of_run(settings):
         return settings  # `Run` reports the missing flag.
     files.require_folder(folder, "output_dir")
     stored, given, taken = run_folder.read_task(folder), changed(settings), {}
-    names = ("layer_mix", *TASKS[stored["task"]].head_settings) if stored else ()
+    names = ("layer_mix", *TASKS[stored["task"]].head_flags) if stored else ()
     for name in filter(flags_of(settings).__contains__, names):
         there, here = stored.get(name, False), getattr(settings, name)
         if settings.do_train or name in given:
@@ -99,7 +99,7 @@ def check(folder, task):
 
     Raises:
       UserError: the folder is for another task, or has another vocabulary, another value of
-        `do_lower_case` or `layer_mix`, or another head (see `Task.head_settings` of the table).
+        `do_lower_case` or `layer_mix`, or another head (see `head_flags` of the table).
     """
     wanted = settings_of(task)
     stored = read_settings(folder, wanted["task"])
@@ -121,7 +121,7 @@ def check(folder, task):
 
 def _check_head(folder, stored, wanted):
     """Compares two contents of `task.json`."""
-    flags = {"layer_mix": "layer_mix", **TASKS[wanted["task"]].head_settings}
+    flags = {"layer_mix": "layer_mix", **TASKS[wanted["task"]].head_flags}
     for name, flag in flags.items():
         there, here = (values.get(name, False) for values in (stored, wanted))
         if name == flag:

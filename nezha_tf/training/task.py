@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from nezha_tf.checkpoints.folder import weights_of
-from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER
+from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, kind_of_settings
 from nezha_tf.checkpoints.published import read_config
 from nezha_tf.checkpoints.run_checkpoints import LOWEST_LOSS
 from nezha_tf.modeling import positions
@@ -27,6 +27,7 @@ class Task(abc.ABC):
       config: the `NezhaConfig`.
       lengths: (tokens, predictions) of a sequence, to count its arithmetic.
       sequences_per_example: number of sequences of an example.
+      num_labels: number of labels that a head of labels scores.
       least_compared: the fewest examples of a micro-batch for which the objective has a gradient.
       train_reader: with --do_train, a reader with the methods of `ExampleReader` that `Feed` uses.
       best_metric: `BestMetric`.
@@ -48,6 +49,7 @@ class Task(abc.ABC):
     memory_length = 0
     sequences_per_example = 1
     least_compared = 1
+    num_labels = 1
     rate_factors: Mapping = MappingProxyType({})
 
     def __init__(self, settings):
@@ -79,9 +81,15 @@ class Task(abc.ABC):
         See `checkpoints.task_table`; the common keys of all tasks come from the settings.
         """
 
-    @abc.abstractmethod
     def make_model(self, precision):
-        """Returns the model with a dtype policy; it is called in the scope of the strategy."""
+        """Returns the model with a dtype policy; it is called in the scope of the strategy.
+
+        It is of the class that the table of tasks has for the settings, by which it is opened
+        later.
+        """
+        kind = kind_of_settings(self.task_file_settings(), self.config)
+        length, layer_mix = self.settings.max_seq_length, self.settings.layer_mix
+        return kind.model(self.config, self.num_labels, length, layer_mix, dtype=precision)
 
     @abc.abstractmethod
     def make_evaluation(self, strategy, model):

@@ -1,6 +1,5 @@
 """Metrics of predicted classes and numbers, and the confusion matrix of classes."""
 
-import functools
 import math
 import os
 import warnings
@@ -19,9 +18,9 @@ OF_LABEL_TYPE = {
 NAMES = tuple(dict.fromkeys(name for names in OF_LABEL_TYPE.values() for name in names))
 
 
-require_libraries = functools.partial(
-    errors.require_libraries, "metrics of classes", "scipy", "sklearn"
-)
+def require_libraries():
+    """Raises a `UserError` if the libraries of the extra [eval] are not installed."""
+    errors.require_modules("metrics of classes need scikit-learn", "eval", "scipy", "sklearn")
 
 
 def single(predicted, label_ids, labels):

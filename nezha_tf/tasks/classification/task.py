@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 
-from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.tasks.classification import metrics
 from nezha_tf.tasks.classification.data import pack, read_part
 from nezha_tf.tasks.classification.data_sets import data_set_of
@@ -64,10 +63,9 @@ class Classification(FineTuning):
             "is_pair": self.data_set.is_pair,
         }
 
-    def make_model(self, precision):
-        settings, num_outputs = self.settings, self.label_type.num_outputs
-        sizes = (num_outputs, settings.max_seq_length, settings.layer_mix)
-        return NezhaForSequenceClassification(self.config, *sizes, dtype=precision)
+    @property
+    def num_labels(self):
+        return self.label_type.num_outputs
 
     def make_objective(self, label_smoothing):
         return self.label_type.objective(label_smoothing)

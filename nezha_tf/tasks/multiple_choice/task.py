@@ -3,7 +3,7 @@
 import numpy as np
 
 from nezha_tf.data.lines import BadRows
-from nezha_tf.modeling.finetuning import NO_CHOICE, NezhaForMultipleChoice
+from nezha_tf.modeling.finetuning import NO_CHOICE
 from nezha_tf.tasks.finetuning.data_sets import files_of
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.multiple_choice.data_sets import data_set_of
@@ -40,10 +40,6 @@ class MultipleChoice(FineTuning):
     def task_file_settings(self):
         found = {"task": "multiple_choice", "has_blanks": self._data_set.has_blanks}
         return found | ({"ascii_punctuation": True} if self._data_set.ascii_punctuation else {})
-
-    def make_model(self, precision):
-        length, layer_mix = self.settings.max_seq_length, self.settings.layer_mix
-        return NezhaForMultipleChoice(self.config, length, layer_mix=layer_mix, dtype=precision)
 
     def make_objective(self, label_smoothing):
         return MultipleChoiceLoss(label_smoothing)

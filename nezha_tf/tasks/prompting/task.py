@@ -1,7 +1,6 @@
 """Classification with a pattern: `run_classifier.py --pattern`."""
 
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER
-from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.tasks.classification.task import Classification
 from nezha_tf.tasks.prompting.loss import PromptLoss
 from nezha_tf.tasks.prompting.pattern import Pattern, check_text, label_tokens
@@ -44,7 +43,7 @@ class Prompting(Classification):
         return {**super().task_file_settings(), **own}
 
     def make_model(self, precision):
-        model = NezhaForMaskedLM(self.config, self.settings.layer_mix, dtype=precision)
+        model = super().make_model(precision)
         # Nothing is predicted from [CLS], so the pooler has no gradient.
         model.encoder.pooler.trainable = False
         return model

@@ -3,7 +3,6 @@
 from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.data.lines import BadRows
 from nezha_tf.data.squad import read_questions
-from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.reading_comprehension import metrics
 from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch, write_answers
@@ -48,10 +47,6 @@ class ReadingComprehension(FineTuning):
         name = "reading_comprehension"
         own = {key: getattr(self.settings, key) for key in TASKS[name].settings}
         return {"task": name, **own}
-
-    def make_model(self, precision):
-        length, layer_mix = self.settings.max_seq_length, self.settings.layer_mix
-        return NezhaForQuestionAnswering(self.config, length, layer_mix=layer_mix, dtype=precision)
 
     def make_objective(self, label_smoothing):
         return AnswerSpanLoss(label_smoothing)

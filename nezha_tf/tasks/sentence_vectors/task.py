@@ -5,7 +5,6 @@ import numpy as np
 from nezha_tf.data.compression import bare_name
 from nezha_tf.data.lines import BadRows, filled_lines
 from nezha_tf.data.rows import read_rows
-from nezha_tf.modeling.sentence_vectors import NezhaForSentenceVectors
 from nezha_tf.tasks.classification import metrics
 from nezha_tf.tasks.classification.data import pack, read_part
 from nezha_tf.tasks.classification.data_sets import Columns, own_data
@@ -62,8 +61,7 @@ class SentenceVectors(FineTuning):
         return {"task": "sentence_vectors", "pooling": self.settings.pooling}
 
     def make_model(self, precision):
-        length, layer_mix = self.settings.max_seq_length, self.settings.layer_mix
-        model = NezhaForSentenceVectors(self.config, length, layer_mix, dtype=precision)
+        model = super().make_model(precision)
         # Without the pooler's output in the loss, the pooler has no gradient.
         model.encoder.pooler.trainable = self.settings.pooling == "cls"
         return model

@@ -6,7 +6,6 @@ from nezha_tf.data import brat
 from nezha_tf.data.entity_files import read_entity_file
 from nezha_tf.data.entity_tags import SCHEMES, TagSet
 from nezha_tf.data.lines import BadRows
-from nezha_tf.modeling.finetuning import NezhaForCrfTagging, NezhaForTokenClassification
 from nezha_tf.tasks.finetuning.task import FineTuning, labels_of_run
 from nezha_tf.tasks.tagging import metrics
 from nezha_tf.tasks.tagging.data import (
@@ -68,11 +67,9 @@ class NamedEntities(FineTuning):
             "window_stride": self._stride,
         }
 
-    def make_model(self, precision):
-        settings = self.settings
-        kind = NezhaForCrfTagging if settings.crf else NezhaForTokenClassification
-        sizes = (len(self._tag_set), settings.max_seq_length, settings.layer_mix)
-        return kind(self.config, *sizes, dtype=precision)
+    @property
+    def num_labels(self):
+        return len(self._tag_set)
 
     def make_objective(self, label_smoothing):
         return CrfTaggingLoss() if self.settings.crf else TaggingLoss(label_smoothing)
