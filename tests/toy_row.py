@@ -6,7 +6,7 @@ It is the task of `toy_task` with another head.
 import tensorflow as tf
 from toy_task import LABELS, ToyTask
 
-from nezha_tf.checkpoints.task_row import NAMES, Head, Kind, Tab, Task
+from nezha_tf.checkpoints.task_row import NAMES, Head, Kind, Tab, TaskRow
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_spec
@@ -70,7 +70,7 @@ def marks_tab(tabs, models):
     tabs.fill_tab(models, "Find", [box], [table], find)
 
 
-ROW = Task(
+ROW = TaskRow(
     settings={"marks": NAMES},
     kinds=(
         Kind(

@@ -49,7 +49,7 @@ class Score(NamedTuple):
         return float(stats.ttest_1samp(self.differences, 0).pvalue)
 
 
-class Outcome(NamedTuple):
+class AblationOutcome(NamedTuple):
     """What the runs that have ended came to."""
 
     # The settings of each metric of each stage, in the order of the file, but those without it.
@@ -67,7 +67,7 @@ def require_libraries():
 
 
 def scores_of(ablation, jobs, folder, is_done):
-    """Returns the `Outcome` of the `plan.jobs_of` that have ended, by `is_done`, a function."""
+    """Returns the `AblationOutcome` of the `plan.jobs_of` of which `is_done(job)` is true."""
     scores, faults, lacking = [], {}, []
     for stage, about in ablation.stages.items():
         numbers = {}
@@ -88,7 +88,7 @@ def scores_of(ablation, jobs, folder, is_done):
                     f"{', '.join(sorted(known))}"
                 )
             scores += _scores_of_metric(ablation, stage, metric, numbers)
-    return Outcome(scores, faults, lacking)
+    return AblationOutcome(scores, faults, lacking)
 
 
 def _different(jobs, stage):

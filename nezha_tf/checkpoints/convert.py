@@ -11,7 +11,7 @@ from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, require_flag
 
 
-class Source(ModelFolder):
+class SourceModel(ModelFolder):
     """The model to convert.
 
     Its `task` is None if neither a `task.json` nor the class of transformers that a config.json
@@ -56,7 +56,7 @@ def convert_checkpoint(settings):
 
 def _convert(settings, target, steps):
     steps.set_description("reading")
-    source = Source(
+    source = SourceModel(
         require_flag(settings.source, "from"),
         settings.do_lower_case,
         settings.config_file,

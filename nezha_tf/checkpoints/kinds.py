@@ -127,5 +127,5 @@ def task_of(kind):
 
 
 def form_of(task):
-    """Returns the `Task.form` of a task by its name; None: a model without a task."""
+    """Returns the `TaskRow.form` of a task by its name; None: a model without a task."""
     return TASKS[task].form if task else "bidirectional"

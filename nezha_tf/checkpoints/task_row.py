@@ -138,7 +138,7 @@ class Tab(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
+class TaskRow:
     """A row of the table. Only `settings` and `kinds` are required.
 
     Attributes:

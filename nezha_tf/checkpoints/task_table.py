@@ -14,7 +14,7 @@ from nezha_tf.checkpoints.task_row import (
     Head,
     Kind,
     Tab,
-    Task,
+    TaskRow,
     at_least,
     one_of,
 )
@@ -76,7 +76,7 @@ MASKED_LM = Kind(
 
 
 def _same(*names):
-    """Returns the `Task.head_settings` of settings that are flags of the same name."""
+    """Returns the `TaskRow.head_settings` of settings that are flags of the same name."""
     return dict(zip(names, names, strict=True))
 
 
@@ -88,14 +88,14 @@ _CLASSES = Tab(
 
 # Tasks with heads of pretraining come first, because `kind_of` depends on the order.
 TASKS = {
-    "pretraining": Task(
+    "pretraining": TaskRow(
         settings={"objectives": TEXT},
         kinds=(PRETRAINING, PERMUTATION, REPLACED_TOKENS, DISCRIMINATOR),
         model_class=lambda settings: (
             ObjectiveMixture.from_text(settings["objectives"], "objectives").model
         ),
     ),
-    "seq2seq": Task(
+    "seq2seq": TaskRow(
         settings={
             "target_prediction": one_of(*TARGET_PREDICTIONS),
             "max_source_length": at_least(1),
@@ -119,7 +119,7 @@ TASKS = {
         tab=Tab("Writing", lambda tabs, models: tabs.writing(models), ({"texts", "scores"},)),
         form="seq2seq",
     ),
-    "classification": Task(
+    "classification": TaskRow(
         settings={
             "label_type": one_of("single", "multi", "regression"),
             "labels": NAMES,
@@ -139,7 +139,7 @@ TASKS = {
         tab=_CLASSES,
         published=hugging_face_settings.classification,
     ),
-    "prompting": Task(
+    "prompting": TaskRow(
         settings={
             "label_type": one_of("single"),
             "labels": NAMES,
@@ -152,7 +152,7 @@ TASKS = {
         serving=task_parts.prompting,
         tab=_CLASSES,
     ),
-    "tagging": Task(
+    "tagging": TaskRow(
         settings={
             "labels": NAMES,
             "scheme": one_of(*SCHEMES),
@@ -180,7 +180,7 @@ TASKS = {
         tab=Tab("Entities", lambda tabs, models: tabs.entities(models), ({"num_entities"},)),
         published=hugging_face_settings.tagging,
     ),
-    "reading_comprehension": Task(
+    "reading_comprehension": TaskRow(
         settings={
             "max_query_length": at_least(1),
             "doc_stride": at_least(1),
@@ -203,12 +203,12 @@ TASKS = {
         tab=Tab("Reading comprehension", lambda tabs, models: tabs.answers(models), ({"answer"},)),
         published=hugging_face_settings.reading_comprehension,
     ),
-    "sentence_vectors": Task(
+    "sentence_vectors": TaskRow(
         settings={"pooling": one_of("cls", "mean")},
         kinds=(Kind("sentence_vectors", NezhaForSentenceVectors, (), None, ("max_seq_length",)),),
         head_settings=_same("pooling"),
     ),
-    "multiple_choice": Task(
+    "multiple_choice": TaskRow(
         settings={"has_blanks": BOOL},
         # Whether texts are read by `data.choices.with_ascii_punctuation`, as those of ChID.
         optional={"ascii_punctuation": BOOL},

@@ -18,7 +18,7 @@ from keras import ops
 from nezha_tf.modeling import attention_mask
 
 
-class Source(NamedTuple):
+class SourceCache(NamedTuple):
     """The cache of the sources."""
 
     keys_and_values: list  # of a pair (keys, values) for each layer, each [B, N, S, H]
@@ -49,8 +49,8 @@ class Decoder:
         """Reads the sources, int32 [B, S], padded on the left.
 
         Returns:
-          (logits of the first token, float32 [B, V]; `Source`; an empty `Cache` with `max_length`
-          places for so many beams of each example).
+          (logits of the first token, float32 [B, V]; `SourceCache`; an empty `Cache` with
+          `max_length` places for so many beams of each example).
         """
         batch, length = ops.shape(source_ids)
         first, second = self._target_format.segment_ids
@@ -82,7 +82,7 @@ class Decoder:
             tf.zeros((batch, beams, max_length), tf.int32),
             tf.constant(0),
         )
-        return logits, Source(kept, source_mask), cache
+        return logits, SourceCache(kept, source_mask), cache
 
     def step(self, source, cache, tokens):
         """Appends to each hypothesis its last token, int32 [B, beams].

@@ -38,7 +38,7 @@ def generator_config(config):
     )
 
 
-class Generator(keras.layers.Layer):
+class TokenGenerator(keras.layers.Layer):
     """Scores the tokens for masked places; it reads the embeddings of another model.
 
     The layers have a mapping, positions and weights of their own; word, segment and position
@@ -195,7 +195,7 @@ class NezhaForReplacedTokens(NezhaForPreTraining):
         policy, encoder = self.dtype_policy, self.encoder
         embedded = encoder.positions if encoder.positions.is_embedded else None
         config = generator_config(self.config)
-        self.generator = Generator(config, embedded, dtype=policy, name="generator")
+        self.generator = TokenGenerator(config, embedded, dtype=policy, name="generator")
         self.sampler = Sampler(name="sampler")
         self.discriminator = ReplacedTokenHead(
             self.config, dtype=policy, name="discriminator_predictions"

@@ -34,7 +34,7 @@ class ArrayMasking(Masking):
 
     def __call__(self, rows, keys):
         """Returns `PackedRows` as `Masked`; `keys`, uint64 [B], are random."""
-        units = Units.of(rows, self._policy.of_words)
+        units = MaskUnits.of(rows, self._policy.of_words)
         order, sizes = self.anchors(units, keys)
         anchor_of = choose(units, order, sizes, self._budgets[rows.lengths])
         row, unit = np.nonzero(anchor_of >= 0)
@@ -88,7 +88,7 @@ def choose(units, order, sizes, budget):
     """Chooses runs of units, one anchor of each row after another.
 
     Args:
-      units: the `Units`.
+      units: the `MaskUnits`.
       order, sizes: the result of `ArrayMasking.anchors`.
       budget: int [B], the most tokens to choose in each row.
 
@@ -118,7 +118,7 @@ def choose(units, order, sizes, budget):
     return anchor_of
 
 
-class Units(NamedTuple):
+class MaskUnits(NamedTuple):
     """The units of rows; a row has at most U units, and the values after its last are meaningless.
 
     Attributes:

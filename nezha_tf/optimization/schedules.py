@@ -102,7 +102,7 @@ class WarmupTrapezoid(WarmupSchedule):
         return {**super().get_config(), "decay_proportion": self.decay_proportion}
 
 
-class Row(NamedTuple):
+class ScheduleRow(NamedTuple):
     """A schedule of --schedule.
 
     Attributes:
@@ -115,15 +115,17 @@ class Row(NamedTuple):
 
 
 SCHEDULES = {
-    "nezha": Row(
+    "nezha": ScheduleRow(
         WarmupPolynomialDecay, lambda given: {"variant": "nezha", "power": given.decay_power}
     ),
-    "bert": Row(
+    "bert": ScheduleRow(
         WarmupPolynomialDecay, lambda given: {"variant": "bert", "power": given.decay_power}
     ),
-    "cosine": Row(WarmupCosineDecay, lambda given: {}),
-    "trapezoid": Row(WarmupTrapezoid, lambda given: {"decay_proportion": given.decay_proportion}),
-    "constant": Row(WarmupTrapezoid, lambda given: {"decay_proportion": 0.0}),
+    "cosine": ScheduleRow(WarmupCosineDecay, lambda given: {}),
+    "trapezoid": ScheduleRow(
+        WarmupTrapezoid, lambda given: {"decay_proportion": given.decay_proportion}
+    ),
+    "constant": ScheduleRow(WarmupTrapezoid, lambda given: {"decay_proportion": 0.0}),
 }
 
 

@@ -47,7 +47,7 @@ def from_keras(name, **slot_names):
     return type(name, (RunOptimizer, own), {"slot_names": slot_names})
 
 
-class Row(NamedTuple):
+class OptimizerRow(NamedTuple):
     """An optimizer of --optimizer.
 
     Attributes:
@@ -60,10 +60,10 @@ class Row(NamedTuple):
 
 
 OPTIMIZERS = {
-    "lamb": Row(Lamb, lambda settings: {"variant": settings.lamb_variant}),
-    "adamw": Row(AdamWeightDecay, lambda settings: {"variant": settings.adamw_variant}),
+    "lamb": OptimizerRow(Lamb, lambda settings: {"variant": settings.lamb_variant}),
+    "adamw": OptimizerRow(AdamWeightDecay, lambda settings: {"variant": settings.adamw_variant}),
     # Jordan 2024, with the scale of Moonlight (arXiv 2502.16982 §2.2), so that AdamW's rates fit.
-    "muon": Row(
+    "muon": OptimizerRow(
         from_keras("Muon", momentum="muon_m", velocity="muon_v"),
         lambda settings: {
             "exclude_layers": [_OUTSIDE_OF_LAYERS],
@@ -72,16 +72,16 @@ OPTIMIZERS = {
         },
     ),
     # Chen et al., arXiv 2302.06675: a tenth to a third of AdamW's rate, and more decay.
-    "lion": Row(from_keras("Lion", momentum="lion_m")),
+    "lion": OptimizerRow(from_keras("Lion", momentum="lion_m")),
     # Shazeer and Stern, arXiv 1804.04235: the rate is relative to the weights.
-    "adafactor": Row(
+    "adafactor": OptimizerRow(
         from_keras("Adafactor", velocity="adafactor_v"), lambda settings: {"relative_step": False}
     ),
 }
 
 
 def row_of(name):
-    """Returns the `Row` of --optimizer: a key of `OPTIMIZERS`, or keras.NAME for any of Keras.
+    """Returns the `OptimizerRow` of --optimizer: a key of `OPTIMIZERS`, or keras.NAME.
 
     Raises:
       UserError: there is no such optimizer, or it does not fit a run.
@@ -90,7 +90,7 @@ def row_of(name):
         return OPTIMIZERS[name]
     try:
         if name.startswith(_KERAS):
-            return Row(from_keras(name.removeprefix(_KERAS)))
+            return OptimizerRow(from_keras(name.removeprefix(_KERAS)))
     except ValueError as error:
         raise UserError(f"--optimizer={name}: {error}") from None
     raise UserError(

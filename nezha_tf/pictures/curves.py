@@ -49,7 +49,7 @@ _PANEL_INCHES = (4.2, 3.1)
 _MOST_PARTS_NAMED = 6
 
 
-class Run(NamedTuple):
+class RunCurves(NamedTuple):
     """A run: its name in the legend, and the entries of its log as `read_metrics` returns them."""
 
     label: str
@@ -79,7 +79,9 @@ def plot_runs(settings):
         raise UserError(
             f"--labels has {len(labels)} names, but --runs has {len(folders)}; name each run once"
         )
-    runs = [Run(label, _entries(folder)) for label, folder in zip(labels, folders, strict=True)]
+    runs = [
+        RunCurves(label, _entries(folder)) for label, folder in zip(labels, folders, strict=True)
+    ]
     figure = draw(runs, _chosen(settings.metrics, runs), settings.smoothing)
     with files.whole_file(path) as temporary, storage.open_binary(temporary, "wb") as file:
         figure.savefig(file, dpi=120, format="png")
@@ -87,7 +89,7 @@ def plot_runs(settings):
 
 
 def draw(runs, metrics, smoothing=1):
-    """Returns a matplotlib figure with a panel for each metric, of a list of `Run`.
+    """Returns a matplotlib figure with a panel for each metric, of a list of `RunCurves`.
 
     With `smoothing`, each training value is drawn as the mean of this many entries around it.
     """

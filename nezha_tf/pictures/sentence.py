@@ -15,7 +15,7 @@ from nezha_tf.util.errors import UserError
 MOST_TOKENS = 64
 
 
-class Sentence(NamedTuple):
+class DrawnSentence(NamedTuple):
     """One example without padding: T tokens, with the segments and ranks of an objective.
 
     The ranks are those of `modeling.attention_mask`; the arrays are int32 [T].
@@ -42,7 +42,7 @@ class Sentence(NamedTuple):
 
 
 def lay_out(tokenizer, objective, text, text_pair=""):
-    """Returns the `Sentence` that pretraining for an objective makes of a text or a pair.
+    """Returns the `DrawnSentence` that pretraining for an objective makes of a text or a pair.
 
     Args:
       tokenizer: `FullTokenizer`.
@@ -91,7 +91,7 @@ def lay_out(tokenizer, objective, text, text_pair=""):
     length = int(tf.reduce_sum(batch["input_mask"]))
     arrays = batch["input_ids"], batch["segment_ids"], objective.ranks(batch)
     input_ids, segment_ids, ranks = (np.array(values[0, :length]) for values in arrays)
-    return Sentence(vocabulary.tokens_of(input_ids.tolist()), input_ids, segment_ids, ranks)
+    return DrawnSentence(vocabulary.tokens_of(input_ids.tolist()), input_ids, segment_ids, ranks)
 
 
 def check_segments(config, objective):

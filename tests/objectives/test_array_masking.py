@@ -22,7 +22,7 @@ from masked_rows import (
 
 from nezha_tf.corpus.packing import PackedRows
 from nezha_tf.data import schema
-from nezha_tf.objectives.array_masking import ArrayMasking, Units
+from nezha_tf.objectives.array_masking import ArrayMasking, MaskUnits
 from nezha_tf.objectives.policies import POLICIES, budgets
 
 
@@ -93,7 +93,7 @@ def test_shares_of_what_stands_in_the_place(vocabulary):
 @pytest.mark.parametrize("name", ["ngram", "span"])
 def test_runs_have_the_lengths_of_the_papers(vocabulary, name):
     rows = random_rows(vocabulary, 9000, seed=4, words=1.0)
-    units = Units.of(rows, of_words=True)
+    units = MaskUnits.of(rows, of_words=True)
     _, sizes = make(vocabulary, name).anchors(units, keys_of(9000, 4))
     inside = units.numbers < units.counts[:, None]
     longest = len(POLICIES[name].run_shares)

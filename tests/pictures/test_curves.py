@@ -29,7 +29,7 @@ def record(folder, factor=1.0, parts=("embeddings", "layer_0", "heads"), **more)
 
 def drawn(folders, metrics, **options):
     """Draws runs named by their folders; returns the panels by title."""
-    runs = [plot.Run(folder.name, read_metrics(folder)) for folder in folders]
+    runs = [plot.RunCurves(folder.name, read_metrics(folder)) for folder in folders]
     figure = plot.draw(runs, metrics, **options)
     return figure, {panel.get_title(): panel for panel in figure.axes}
 
@@ -107,7 +107,7 @@ def test_labels_are_shown_as_they_are(tmp_path):
     """matplotlib would leave out the first, and take the second for a formula."""
     folders = [record(tmp_path / "a"), record(tmp_path / "b")]
     runs = [
-        plot.Run(label, read_metrics(folder))
+        plot.RunCurves(label, read_metrics(folder))
         for label, folder in zip(("_a", "$x^$"), folders, strict=True)
     ]
     figure = plot.draw(runs, ["masked_lm_loss"])
@@ -186,7 +186,7 @@ def test_the_command_draws_runs_and_tells_mistakes_in_one_line(tmp_path):
 
 def test_metrics_of_any_objective_are_drawn_and_those_of_a_part_by_name(tmp_path):
     more = {"next_token_loss": 3.0, "next_token_loss/causal": 2.0, "next_sentence_loss": 0.6}
-    runs = [plot.Run("a", read_metrics(record(tmp_path / "a", **more)))]
+    runs = [plot.RunCurves("a", read_metrics(record(tmp_path / "a", **more)))]
     usual = plot._chosen((), runs)
     assert usual == ["next_token_loss", "masked_lm_loss", "learning_rate", "trust_ratio"]
     assert plot._chosen(("next_token_loss/causal",), runs) == ["next_token_loss/causal"]

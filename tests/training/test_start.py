@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 
 import nezha_tf
 from nezha_tf.checkpoints import folder as model_folder
-from nezha_tf.checkpoints.convert import Source
+from nezha_tf.checkpoints.convert import SourceModel
 from nezha_tf.checkpoints.kinds import kinds
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.published import reading_warnings
@@ -109,7 +109,7 @@ def test_all_ways_read_a_configuration_as_pytorch_does_beside_its_weights(tmp_pa
     config_file, vocab_file = tmp_path / "bert_config.json", tmp_path / "vocab.txt"
     config_file.write_text(json.dumps(UNILM))
     write_vocabulary(vocab_file, UNILM["vocab_size"])
-    notes = Source(str(tmp_path)).notes
+    notes = SourceModel(str(tmp_path)).notes
     assert [line.partition(": read as ")[0] for line in notes] == [
         f"{config_file} has no model_type",
         "the model has six segment rows",

@@ -8,7 +8,7 @@ from nezha_tf.tasks.finetuning.data_sets import CLUE_FILES, CUSTOM, require_diff
 from nezha_tf.util.errors import require_flag
 
 
-class DataSet(NamedTuple):
+class ChoiceDataSet(NamedTuple):
     """A data set.
 
     Attributes:
@@ -30,7 +30,7 @@ def _of_c3(part):
 
 
 DATA_SETS = {
-    "c3": DataSet(
+    "c3": ChoiceDataSet(
         read_c3,
         False,
         {
@@ -39,14 +39,14 @@ DATA_SETS = {
             "predict": (*_of_c3("test"), *CLUE_FILES["predict"]),
         },
     ),
-    "chid": DataSet(read_chid, True, CLUE_FILES, ascii_punctuation=True),
+    "chid": ChoiceDataSet(read_chid, True, CLUE_FILES, ascii_punctuation=True),
 }
 NAMES = (*DATA_SETS, CUSTOM)
 _COLUMNS = ("context_column", "question_column", "choices_column", "answer_column")
 
 
 def data_set_of(settings):
-    """Returns the `DataSet` of `MultipleChoiceSettings`.
+    """Returns the `ChoiceDataSet` of `MultipleChoiceSettings`.
 
     Raises:
       UserError: two flags name the same column.
@@ -60,4 +60,4 @@ def data_set_of(settings):
     def read(path, needs_answers, bad_rows):
         return read_own(path, columns, needs_answers, bad_rows)
 
-    return DataSet(read, not question, {})
+    return ChoiceDataSet(read, not question, {})

@@ -32,7 +32,7 @@ from nezha_tf.checkpoints import convert as conversion
 from nezha_tf.checkpoints import folder as model_folder
 from nezha_tf.checkpoints import layouts, tf1
 from nezha_tf.checkpoints.conversion_weights import Weights, read_weights
-from nezha_tf.checkpoints.convert import Source
+from nezha_tf.checkpoints.convert import SourceModel
 from nezha_tf.checkpoints.kinds import kinds
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
@@ -142,7 +142,7 @@ def test_a_model_on_a_remote_store_is_converted(tmp_path):
     assert_equal(weights_in(tmp_path / "new" / "bert_model.ckpt"), weights)
     vocabulary = (tmp_path / "new" / "vocab.txt").read_bytes()
     assert vocabulary == (tmp_path / "run" / "vocab.txt").read_bytes()
-    assert Source(f"{remote}/model.ckpt-7").path == remote
+    assert SourceModel(f"{remote}/model.ckpt-7").path == remote
     with pytest.raises(UserError, match=r"no checkpoint at ram://conversion/nothing"):
         convert("ram://conversion/nothing", tmp_path / "none", "tf1")
     with pytest.raises(UserError, match=r"ram://new is not on this machine; name a folder here"):
@@ -168,9 +168,9 @@ def test_what_the_converter_assumes_of_the_case_is_told(tmp_path):
     write_random(tmp_path / "run", seed=11)
     path = tmp_path / "run" / "vocab.txt"
     path.write_text(path.read_text().replace("w1\n", "Ab\n"))
-    [note] = Source(str(tmp_path / "run")).notes
+    [note] = SourceModel(str(tmp_path / "run")).notes
     assert f"capitals, such as Ab in {path}; if the model is cased, pass --nodo_lower" in note
-    assert Source(str(tmp_path / "run"), do_lower_case=True).notes == []
+    assert SourceModel(str(tmp_path / "run"), do_lower_case=True).notes == []
     assert "capitals" not in convert(
         tmp_path / "run", tmp_path / "new", "nezha_tf", do_lower_case=False
     )
@@ -240,9 +240,9 @@ def test_averages_in_place_of_the_weights(tmp_path):
     assert "moving averages" not in report
     assert_equal(weights_in(tmp_path / "there" / "bert_model.ckpt"), averages)
     assert json.loads((tmp_path / "there" / "task.json").read_text()) == CLASSIFICATION
-    assert_equal(read_weights(Source(tmp_path / "plain"), averages=True).values, averages)
+    assert_equal(read_weights(SourceModel(tmp_path / "plain"), averages=True).values, averages)
     with pytest.raises(UserError, match=r"holds no moving averages .* --averages"):
-        read_weights(Source(tmp_path / "there"), averages=True)
+        read_weights(SourceModel(tmp_path / "there"), averages=True)
 
 
 def test_segments(tmp_path):
@@ -348,7 +348,7 @@ def test_a_pretrained_model_stays_whole_or_is_of_no_task(tmp_path):
     assert_equal(weights_in(tmp_path / "ours" / "model.ckpt-7"), weights)
     opened = model_folder.open_folder(tmp_path / "ours")
     assert opened.task == task and type(opened.make_model()) is own
-    found = read_weights(Source(tmp_path / "run"))
+    found = read_weights(SourceModel(tmp_path / "run"))
     for layout in ("tf1", "hugging_face"):
         with pytest.raises(UserError, match="has no counterpart in") as error:
             layouts.check_format(layout, found, config, "float32")
@@ -428,5 +428,5 @@ def test_a_head_of_one_output_is_of_the_class_that_a_file_names(tmp_path):
         ("BertForSequenceClassification", "classification"),
     ):
         path.write_text(json.dumps({**values, "architectures": [name]}))
-        source = Source(tmp_path / "hf")
+        source = SourceModel(tmp_path / "hf")
         assert source.task["task"] == read_weights(source).kind.name == task

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 import nezha_tf
 from nezha_tf import NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
-from nezha_tf.checkpoints.convert import Source
+from nezha_tf.checkpoints.convert import SourceModel
 from nezha_tf.checkpoints.folder import open_folder, weights_of
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.checkpoints.tf1 import write_tensors
@@ -213,7 +213,7 @@ def test_defaults_of_keys_that_the_file_lacks_are_told_once(published, capsys):
     line = f"{path} lacks keys; their defaults are used: type_vocab_size 16"
     open_folder(published)
     assert capsys.readouterr().err.splitlines() == [line]
-    assert [note for note in Source(str(published)).notes if "lacks" in note] == [line]
+    assert [note for note in SourceModel(str(published)).notes if "lacks" in note] == [line]
     settings = PretrainingSettings(
         bert_config_file=str(path), vocab_file=str(published / "vocab.txt"), max_seq_length=16
     )
