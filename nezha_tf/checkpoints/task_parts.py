@@ -1,7 +1,8 @@
 """What a row of the table of tasks needs from the rooms above it, imported when it is called.
 
 No other module imports from a room above its own (`tests/test_rooms.py`). Each function is a
-`TaskRow.serving`: it takes a `ModelFolder` and its model, and returns a `serving.signature.Serving`.
+`TaskRow.serving`: it takes a `ModelFolder` and its model, and returns their
+`serving.signature.Serving`.
 """
 
 

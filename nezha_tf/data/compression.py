@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nezha_tf.util.errors import UserError
+from nezha_tf.util.errors import UserError, require_modules
 
 BLOCK_BYTES = 1 << 20
 # A tar file has this word here, and nothing but zeros or names before it.
@@ -53,13 +53,10 @@ class Compression(NamedTuple):
 
 
 def _open_zstd(raw):
-    try:
-        import zstandard
-    except ImportError as error:
-        raise UserError(
-            f"the file is compressed with zstd, which needs zstandard ({error}): pip install -e "
-            "'.[zstd]' in the clone, or pip install zstandard"
-        ) from error
+    what = "the file is compressed with zstd, which needs zstandard"
+    require_modules(what, "zstd", "zstandard", otherwise=", or pip install zstandard")
+    import zstandard
+
     return stream(_unpacked(raw, zstandard))
 
 

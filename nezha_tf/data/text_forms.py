@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nezha_tf.data.compression import PARQUET, bare_name, stream
 from nezha_tf.data.encodings import UTF_8, check_encoding, is_utf_8, likeliest, recoded
 from nezha_tf.text.characters import is_blank
-from nezha_tf.util.errors import UserError
+from nezha_tf.util.errors import UserError, require_modules
 
 # The fields that are read where none are named: the first of them that a row has.
 DEFAULT_FIELDS = ("text", "content")
@@ -175,14 +175,11 @@ def _well_formed(text, place, reading):
 
 
 def _read_parquet(path, file, reading):
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise UserError(
-            f"{path} is a Parquet file, which needs pyarrow ({error}): pip install -e "
-            "'.[parquet]' in the clone, or pip install pyarrow"
-        ) from error
+    what = f"{path} is a Parquet file, which needs pyarrow"
+    require_modules(what, "parquet", "pyarrow", otherwise=", or pip install pyarrow")
+    import pyarrow
+    from pyarrow import parquet
+
     try:
         table = parquet.ParquetFile(file)
         keys = table.schema_arrow.names

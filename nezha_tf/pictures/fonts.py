@@ -2,7 +2,7 @@
 
 import os
 
-from nezha_tf.util.errors import UserError
+from nezha_tf.util.errors import require_modules
 
 # Families that are preferred if several have the characters of a text.
 _PREFERRED = (
@@ -20,12 +20,7 @@ _PREFERRED = (
 
 def require_matplotlib():
     """Raises `UserError` if matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise UserError(
-            f"pictures need matplotlib ({error}): pip install -e '.[plot]' in the clone"
-        ) from error
+    require_modules("pictures need matplotlib", "plot", "matplotlib")
 
 
 def font_families(text):

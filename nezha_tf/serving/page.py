@@ -13,7 +13,7 @@ from nezha_tf.pictures.visualize import encoder_of, objective_of
 from nezha_tf.serving.export import OF_PRETRAINED, open_export
 from nezha_tf.serving.signature import DEFAULT, Servable
 from nezha_tf.util import files
-from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util.errors import UserError, require_flag, require_modules
 
 EXPORT_FILE = "saved_model.pb"
 # What a pretrained model does, and the tab that shows it.
@@ -162,13 +162,7 @@ def require_gradio():
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["HF_HUB_OFFLINE"] = "1"
-    try:
-        import gradio  # noqa: F401
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise UserError(
-            f"the page needs gradio and matplotlib ({error}): pip install -e '.[demo]' in the clone"
-        ) from error
+    require_modules("the page needs gradio and matplotlib", "demo", "gradio", "matplotlib")
 
 
 def check_address(host, port):

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from nezha_tf.serving.export import open_export
 from nezha_tf.util import console, files
-from nezha_tf.util.errors import UserError, first_line, require_flag
+from nezha_tf.util.errors import UserError, first_line, require_flag, require_modules
 
 SIGNATURE = "from_ids"
 # Version of ONNX's operators; onnxruntime has it since 1.14.
@@ -132,14 +132,8 @@ def _onnx(exported):
 
 
 def _require_onnx():
-    try:
-        import onnxruntime  # noqa: F401
-        import tf2onnx  # noqa: F401
-    except ImportError as error:
-        raise UserError(
-            f"ONNX is written with tf2onnx and tried with onnxruntime ({error}): "
-            "pip install -e '.[onnx]' in the clone"
-        ) from error
+    what = "ONNX is written with tf2onnx and tried with onnxruntime"
+    require_modules(what, "onnx", "onnxruntime", "tf2onnx")
 
 
 def _differences(exported, run, folder):

@@ -19,7 +19,7 @@ from concurrent import futures
 
 from nezha_tf.corpus.runners.work import error_of, failure
 from nezha_tf.util import console
-from nezha_tf.util.errors import Terminated, UserError, first_line
+from nezha_tf.util.errors import Terminated, UserError, first_line, require_modules
 
 # A program that spark-submit has started finds Spark's options in the gateway of this variable.
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
@@ -46,12 +46,9 @@ class SparkRunner:
         warnings.filterwarnings("ignore", module=r"pyspark\b")
         # It logs an interrupt with its traceback before it passes it on.
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
-        try:
-            from pyspark import java_gateway
-        except ImportError as error:
-            raise UserError(
-                f"--runner=spark needs pyspark ({error}): pip install -e '.[spark]' in the clone"
-            ) from error
+        require_modules("--runner=spark needs pyspark", "spark", "pyspark")
+        from pyspark import java_gateway
+
         _check(options)
         # Spark's log; shown only if something fails. The file goes with this process.
         self._log = tempfile.TemporaryFile()
