@@ -39,7 +39,7 @@ RUN |= {"made_from": {"start": "2"}, "is_done": True}
 
 def start_again(folder):
     history = flag_history.FlagHistory(str(folder), 5)
-    flag_history.told(history.take({"seed": 3}, NezhaConfig(vocab_size=9)))
+    flag_history.note_of(history.take({"seed": 3}, NezhaConfig(vocab_size=9)))
     flag_history.changes_in(str(folder))
     flag_history.last_flags(str(folder))
     history.write()

@@ -127,7 +127,7 @@ def kept(settings):
     return flags
 
 
-def told(changes):
+def note_of(changes):
     """Returns a line that names the changes, or ""."""
     if not changes:
         return ""

@@ -397,7 +397,8 @@ class Run:
         if not self._is_chief:
             return
         history = flag_history.FlagHistory(self._folder, step)
-        line = flag_history.told(history.take(flag_history.kept(self._settings), self._task.config))
+        changes = history.take(flag_history.kept(self._settings), self._task.config)
+        line = flag_history.note_of(changes)
         if line:
             self._say(line)
         if is_kept:

@@ -70,7 +70,7 @@ def load_initial(model, path, fresh_names, settings):
     checkpoint, averages = weights_of(path)
     report = loading.load(model, checkpoint, fresh_names, extend_segments=True, averages=averages)
     beside = _reading_warnings(checkpoint, settings)
-    return [told(checkpoint, report, averages), *beside]
+    return [weights_note(checkpoint, report, averages), *beside]
 
 
 def load(model, path, may_be_missing, settings):
@@ -96,7 +96,7 @@ def load(model, path, may_be_missing, settings):
             f"the model of {checkpoint} reads a mixture of all layers; pass --layer_mix, too"
         )
     beside = _reading_warnings(checkpoint, settings)
-    lines = [told(checkpoint, report, averages), *beside]
+    lines = [weights_note(checkpoint, report, averages), *beside]
     return lines, tf1.global_step_of(loading.open_checkpoint(checkpoint)[1])
 
 
@@ -135,7 +135,7 @@ def _folder_of(checkpoint):
     return checkpoint if storage.isdir(checkpoint) else os.path.dirname(checkpoint) or "."
 
 
-def told(checkpoint, report, averages):
+def weights_note(checkpoint, report, averages):
     """Returns a line on loaded weights: their source, and missing and unused weights.
 
     Args:

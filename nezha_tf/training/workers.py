@@ -41,14 +41,14 @@ def check(strategy, settings):
     """
     if devices.num_workers(strategy) < 2:
         return
-    said = said_by(settings)
-    if _agree(strategy, said):
+    values = compared_values(settings)
+    if _agree(strategy, values):
         return
-    if not _agree(strategy, sorted(said)):
+    if not _agree(strategy, sorted(values)):
         raise UserError("the workers run different programs, or other versions of nezha_tf")
     # The files first: numbers of steps may depend on them.
-    for name in sorted(said, key=lambda name: not _is_of_files(name)):
-        if not _agree(strategy, said[name]):
+    for name in sorted(values, key=lambda name: not _is_of_files(name)):
+        if not _agree(strategy, values[name]):
             what = "sees other files" if _is_of_files(name) else "has another value"
             raise UserError(
                 f"--{name}: another worker {what} (this one: {flags_of(settings)[name]}); "
@@ -56,7 +56,7 @@ def check(strategy, settings):
             )
 
 
-def said_by(settings):
+def compared_values(settings):
     """Returns a dict of the flags to compare to their values, of files to what tells them apart."""
     values = {name: value for name, value in flags_of(settings).items() if name not in _OWN}
     return {

@@ -67,12 +67,12 @@ def test_keys_of_the_configuration_are_told_like_flags(tmp_path):
     changes = take(tmp_path, 7, {"seed": 1, "plot": True, "init_checkpoint": "a"}, other)
     name = "bert_config.json hidden_dropout_prob"
     assert changes == [Change(7, "--init_checkpoint", None, "a"), Change(7, name, "0.1", "0.3")]
-    assert flag_history.told(changes) == (
+    assert flag_history.note_of(changes) == (
         "flags that changed since the last start: --init_checkpoint a (was not given), not read: "
         f"the run continues; {name} 0.3 (was 0.1)"
     )
     assert take(tmp_path, 9, {"seed": 1, "init_checkpoint": "a"}, other) == []
-    assert flag_history.told([]) == ""
+    assert flag_history.note_of([]) == ""
 
 
 def test_a_run_of_before_has_its_flag_file_alone(tmp_path):

@@ -10,7 +10,7 @@ from hub_server import FIRST, SECOND, serving
 
 from nezha_tf import hub
 from nezha_tf.training.settings import RunSettings
-from nezha_tf.training.workers import said_by
+from nezha_tf.training.workers import compared_values
 
 NAME = "hf:owner/tiny"
 TOKENS = 30  # of the golden model
@@ -72,5 +72,5 @@ def test_programs_take_the_name_of_a_model(tiny):
 def test_workers_compare_names_and_ask_nobody():
     names = [f"{NAME}@{commit}" for commit in (FIRST, SECOND)]
     settings = [RunSettings(init_checkpoint=name) for name in names]
-    assert [said_by(each)["init_checkpoint"] for each in settings] == names
+    assert [compared_values(each)["init_checkpoint"] for each in settings] == names
     assert not any(name in hub._known for name in names)

@@ -28,7 +28,7 @@ def seen(tmp_path):
         for name, contents in files.items():
             (folder / name).write_bytes(contents)
         settings = PretrainingSettings(input_file=str(folder / pattern))
-        return workers.said_by(settings)["input_file"]
+        return workers.compared_values(settings)["input_file"]
 
     return said
 
@@ -61,12 +61,12 @@ def test_a_folder_a_checkpoint_and_what_is_not_there(seen):
 
 def test_every_other_flag_counts_but_for_a_workers_own():
     settings = PretrainingSettings(output_dir="a")
-    assert workers.said_by(settings) == workers.said_by(
+    assert workers.compared_values(settings) == workers.compared_values(
         dataclasses.replace(settings, output_dir="b")
     )
     for name, value in {"seed": 8, "learning_rate": 2e-5, "objectives": ("causal",)}.items():
         changed = dataclasses.replace(settings, **{name: value})
-        assert workers.said_by(settings) != workers.said_by(changed), name
+        assert workers.compared_values(settings) != workers.compared_values(changed), name
 
 
 def test_weights_are_those_that_the_run_would_load(tmp_path):
@@ -77,10 +77,10 @@ def test_weights_are_those_that_the_run_would_load(tmp_path):
             (folder / f"bert_model.ckpt.{part}").write_bytes(part.encode())
         (folder / f"{name}.log").touch()
     said = [
-        workers.said_by(PretrainingSettings(init_checkpoint=str(tmp_path / name)))
+        workers.compared_values(PretrainingSettings(init_checkpoint=str(tmp_path / name)))
         for name in ("one", "other")
     ]
     assert said[0] == said[1]
     shutil.rmtree(tmp_path / "other")
-    missing = workers.said_by(PretrainingSettings(init_checkpoint=str(tmp_path / "other")))
+    missing = workers.compared_values(PretrainingSettings(init_checkpoint=str(tmp_path / "other")))
     assert missing != said[0]
