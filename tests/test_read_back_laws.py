@@ -84,7 +84,7 @@ def sweep_member(folder):
     settings = types.SimpleNamespace()
     sweep.flags_of, kept = lambda settings: {"seed": 1}, sweep.flags_of
     try:
-        found = sweep._results_there(str(folder), settings, "f1")
+        found = sweep._finished(str(folder), settings, "f1")
     finally:
         sweep.flags_of = kept
     assert found is None or found["eval f1"] + 1

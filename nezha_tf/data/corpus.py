@@ -62,7 +62,7 @@ def read_lines(path):
                 # A byte order mark does not belong to the first sentence.
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
-        raise NotUtf8(path, number, error) from error
+        raise NotUtf8.of(path, number, error) from error
 
 
 def read_stretches(path, reading=PLAIN):
@@ -150,11 +150,19 @@ def _unreadable(path, error):
 class NotUtf8(UserError):
     """A line of a text is not UTF-8; `likeliest` is the encoding that it may have, or None."""
 
-    def __init__(self, path, number, error):
-        """Args: the file, the line, and its `UnicodeDecodeError`."""
-        self.likeliest = likeliest(error.object)
-        seems = f" (most likely {self.likeliest})" if self.likeliest else ""
-        super().__init__(
+    likeliest = None
+
+    @classmethod
+    def of(cls, path, number, error):
+        """Returns the error of a file's line with a `UnicodeDecodeError`.
+
+        Workers send it to their parent, which makes it anew from its message.
+        """
+        likely = likeliest(error.object)
+        seems = f" (most likely {likely})" if likely else ""
+        own = cls(
             f"{path}, line {number}: not UTF-8 at byte {error.start} of the line{seems}; convert "
-            f"the file, for example with iconv -f {self.likeliest or 'gb18030'} -t utf-8"
+            f"the file, for example with iconv -f {likely or 'gb18030'} -t utf-8"
         )
+        own.likeliest = likely
+        return own

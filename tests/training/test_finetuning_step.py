@@ -34,6 +34,7 @@ class Descent(MomentOptimizer):
     """With beta_1 0 and rate 1, a step is the gradient."""
 
     slot_names = {"m": "adam_m", "v": "adam_v"}  # noqa: RUF012
+    variants = ("plain",)
 
     def _step(self, weights, gradient, m, v, count, decay):
         return m, ops.ones((), weights.dtype)
@@ -72,7 +73,7 @@ def gradients_of_step(
         strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], sums)
     with strategy.scope():
         model = new_model(model_class, dtype=precision)
-        optimizer = Descent(1.0, beta_1=0.0)
+        optimizer = Descent(1.0, "plain", beta_1=0.0)
         scale = loss_scale and DynamicLossScale(loss_scale, 1000)
         recipe = Recipe(optimizer, clip_norm=1e9, loss_scale=scale, **settings)
         step = TrainStep(
