@@ -120,6 +120,7 @@ class SelfAttention(keras.layers.Layer):
 
 @fused
 def _split(product, bias, *, heads):
+    """Returns query (scaled), key and value, each [B, N, T, H], of [B, T, 3 N H]."""
     batch, length, width = ops.shape(product)
     size = width // (3 * heads)
     states = product if bias is None else product + bias
@@ -129,12 +130,14 @@ def _split(product, bias, *, heads):
 
 
 def _scores(query, blocks, positions):
+    """Returns the scores [B, N, Q, S] of keys in several blocks, and those of positions."""
     scores = [ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2))) for keys in blocks]
     scores = ops.concatenate(scores, axis=-1) if len(blocks) > 1 else scores[0]
     return scores, positions.scores(query)
 
 
 def _softmax(scores, of_positions, attention_mask):
+    """Returns the probabilities, float32 [B, N, Q, S]."""
     if of_positions is not None:
         scores = scores + of_positions
     # The softmax is computed in float32 for every compute dtype.
@@ -150,6 +153,7 @@ def _dropped_softmax(scores, of_positions, attention_mask, keys, *, rate, dtype)
 
 @fused
 def _joined(context, of_positions):
+    """Returns the heads' sums [B, N, Q, H] side by side, [B, Q, N H]."""
     if of_positions is not None:
         context = context + of_positions
     batch, heads, length, size = ops.shape(context)
@@ -157,6 +161,7 @@ def _joined(context, of_positions):
 
 
 def _weighted_sum(probs, blocks):
+    """Returns probs [B, N, Q, S] times values in several blocks, [B, N, Q, H]."""
     if len(blocks) == 1:
         return ops.matmul(probs, blocks[0])
     context, start = 0.0, 0
