@@ -3,6 +3,7 @@
 import functools
 import gzip
 import json
+import unicodedata
 
 from conftest import RESOURCES
 
@@ -183,7 +184,7 @@ def read_documents(paths, on_invalid):
         documents.append([])
         for line in data.removeprefix(BYTE_ORDER_MARK).split(b"\n"):
             sentence = line.decode(errors="replace").strip()
-            if not sentence:
+            if not _is_visible(sentence):
                 documents.append([])
             elif not _is_utf_8(line):
                 is_utf_8 = False
@@ -191,6 +192,13 @@ def read_documents(paths, on_invalid):
             else:
                 documents[-1] += _cut(sentence)
     return [document for document in documents if document], is_utf_8
+
+
+def _is_visible(sentence):
+    """Whether it has more than white space, control characters and characters without a form."""
+    return any(
+        unicodedata.category(char) not in ("Cc", "Cf", "Zs", "Zl", "Zp") for char in sentence
+    )
 
 
 def _is_utf_8(line):
