@@ -125,7 +125,8 @@ def _ours(weights, config, path, reader, inputs):
     model = weights.model(config)
     loading.load_weights(model, path, reader, may_be_missing=weights.missing)
     has_choices = weights.kind.has_choices  # then the sequences are the choices of one question
-    outputs = model({n: v[None] if has_choices else v for n, v in inputs.items()})
+    inputs = {n: v[None] if has_choices else v for n, v in inputs.items()}
+    outputs = model(inputs, all_outputs=True)
     names = (*_OF_ENCODER, *weights.kind.outputs)
     return {name: outputs[name].numpy() for name in names if name in outputs}
 

@@ -90,7 +90,7 @@ def test_the_crf_is_the_same_on_jax(on_jax, tmp_path):
     for variable in model.crf.weights:
         variable.assign(rng.normal(size=variable.shape) * 2)
     with tf.GradientTape() as tape:
-        outputs = model(objective.inputs(batch))
+        outputs = model(objective.inputs(batch), all_outputs=True)
         loss = objective.losses(outputs, batch)["tagging_loss"]
         loss = loss.over(loss.weight)
     gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])

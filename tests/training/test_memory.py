@@ -64,7 +64,7 @@ def test_chunks_with_a_memory_are_one_long_pass(encoding):
         for number, chunk in enumerate(chunks_of(tokens)):
             mask = attention_mask.left_to_right(chunk["input_mask"])
             inputs = {**chunk, "attention_mask": mask, **memory}
-            outputs = encoder(inputs)
+            outputs = encoder(inputs, all_outputs=True)
             memory = with_memory(inputs, outputs)
             expected = whole[:, number * CHUNK : (number + 1) * CHUNK]
             difference = np.abs(outputs["sequence_output"] - expected).max()
@@ -91,7 +91,7 @@ def test_predictions_of_both_streams_with_a_memory_are_those_of_one_long_pass():
     for number, chunk in enumerate(chunks_of({**tokens, "ranks": tf.constant(ranks, tf.int32)})):
         chunk["masked_lm_positions"] = tf.constant([[1, 4]] * 2, tf.int32)
         inputs = loss.inputs({**chunk, **memory})
-        outputs = model(inputs)
+        outputs = model(inputs, all_outputs=True)
         memory = with_memory(inputs, outputs)
         found = outputs["masked_lm_logits"]
         np.testing.assert_allclose(found, expected[:, 2 * number : 2 * number + 2], atol=2e-5)
@@ -139,7 +139,7 @@ def test_an_evaluation_in_chunks_has_the_loss_of_one_long_pass(tmp_path):
     # The last token of a record predicts nothing.
     weights = np.tile([1.0] * (CHUNK - 1) + [0.0], (1, CHUNKS))
     whole["next_token_weights"] = tf.constant(weights, tf.float32)
-    mean = loss.losses(model(loss.inputs(whole)), whole)["next_token_loss"]
+    mean = loss.losses(model(loss.inputs(whole), all_outputs=True), whole)["next_token_loss"]
     expected = float(mean.sum / mean.weight)
     assert abs(first["next_token_loss"] - expected) < 1e-5 and first == second
 

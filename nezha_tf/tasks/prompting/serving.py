@@ -52,4 +52,6 @@ class PromptingServing(ClassificationServing):
         return {"input_ids": ids, "input_mask": mask, "segment_ids": tf.zeros_like(ids)}
 
     def predictions(self, inputs):
-        return self._objective.predictions(self._model(self._objective.inputs(inputs)))
+        return self._objective.predictions(
+            self._model(self._objective.inputs(inputs), all_outputs=True)
+        )

@@ -177,7 +177,7 @@ def make_step(model, layers, pooling):
     @tf.function(autograph=False)
     def step(batch):
         names = ("input_ids", "input_mask", "segment_ids")
-        outputs = model({name: batch[name] for name in names}, training=False)
+        outputs = model({name: batch[name] for name in names}, training=False, all_outputs=True)
         if pooling == "pooler":
             return outputs["pooled_output"]
         states = [outputs["embedding_output"], *outputs["encoder_outputs"]]
