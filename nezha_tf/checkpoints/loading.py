@@ -3,11 +3,16 @@
 import os
 from typing import NamedTuple
 
-from nezha_tf.checkpoints import electra, hugging_face, tf1, views
+from nezha_tf.checkpoints import adapters, electra, hugging_face, run_folder, tf1, views
 from nezha_tf.checkpoints.assigning import assign
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.places import weights_of
 from nezha_tf.checkpoints.refusals import check_structure
 from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE, UNILM_ROWS, is_weight
+from nezha_tf.config import NezhaConfig
+from nezha_tf.modeling import lora
+from nezha_tf.util import storage
+from nezha_tf.util.errors import UserError
 
 
 class LoadReport(NamedTuple):
@@ -36,16 +41,58 @@ def open_checkpoint(path, config=None, heads=()):
 
 def _open(path):
     weights_file = hugging_face.find_weights(os.fspath(path))
-    if weights_file is None:
-        return tf1.open_checkpoint(path)
-    return weights_file, hugging_face.HuggingFaceReader(weights_file)
+    if weights_file is not None:
+        return weights_file, hugging_face.HuggingFaceReader(weights_file)
+    return _with_base(*tf1.open_checkpoint(path))
+
+
+def _with_base(path, reader):
+    """Returns (path, the reader or, of adapters, one of their base with them)."""
+    names = reader.get_variable_to_shape_map()
+    if not adapters.are_in(names):
+        return path, reader
+    folder = os.path.dirname(path)
+    about, file = adapters.read(folder), os.path.join(folder, adapters.FILE_NAME)
+    if about is None:
+        raise UserError(
+            f"checkpoint {path} holds adapters alone, and {file} is missing, which names the model "
+            "that they belong to; restore it"
+        )
+    config_file = os.path.join(folder, run_folder.CONFIG_FILE)
+    config = NezhaConfig.from_json_file(config_file) if storage.exists(config_file) else None
+    try:
+        base = open_base(about.base, config, names)
+    except UserError as error:
+        raise UserError(
+            f"checkpoint {path} holds adapters of the model {about.base}, which cannot be opened: "
+            f'{error}; put it back, or write its new place as "base" in {file}'
+        ) from error
+    return path, adapters.MergedReader(path, reader, base, about)
+
+
+def open_base(path, config, own):
+    """Returns the reader of a model that adapters change: of its weights, or of their averages.
+
+    Args:
+      path: see `places.weights_of`.
+      config: the model's `NezhaConfig`.
+      own: the names in a checkpoint of adapters.
+
+    Raises:
+      UserError: it is not there, or damaged.
+    """
+    checkpoint, averages = weights_of(path)
+    heads = [name for name in own if is_weight(name, own) and not name.startswith("bert/")]
+    _, reader = open_checkpoint(checkpoint, config, heads)
+    return views.averages(checkpoint, reader) if averages else reader
 
 
 def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
     """Loads the weights of a checkpoint of any layout into a model.
 
     Optimizer slots and the step are ignored. Either all weights are changed or, after an error,
-    none.
+    none. If the model has adapters (`lora.enable_lora`), these begin anew: their B becomes 0, so
+    that the model is the one of the checkpoint.
 
     Args:
       model: a Keras model whose variables are in the name table, such as `NezhaForPreTraining`.
@@ -70,7 +117,8 @@ def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
 
 def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False):
     """Does what `load` does, for TF1's checkpoints and ours alone; weights may be NaN."""
-    return load_weights(model, *tf1.open_checkpoint(prefix), may_be_missing, extend_segments)
+    path, reader = _with_base(*tf1.open_checkpoint(prefix))
+    return load_weights(model, path, reader, may_be_missing, extend_segments)
 
 
 def load_weights(model, path, reader, may_be_missing=(), extend_segments=False, needs_finite=False):
@@ -86,6 +134,7 @@ def load_weights(model, path, reader, may_be_missing=(), extend_segments=False, 
     if extend_segments and _has_rows(variables, shapes, SEGMENT_TABLE, UNILM_ROWS):
         rows[SEGMENT_TABLE] = UNILM_ROWS
     missing = assign(path, reader, variables, may_be_missing, rows, needs_finite)
+    lora.begin_anew(model)
     extended = "its two segment rows extended to six: 2, 3, 4 as 0, and 5 as 1" if rows else ""
     unused = _unused(set(shapes), variables) + _unused(set(getattr(reader, "others", ())), ())
     return LoadReport(missing, unused, extended)

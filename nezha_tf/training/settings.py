@@ -32,8 +32,9 @@ class ModelSettings:
     do_eval: bool = flag(False, "Evaluate at each checkpoint and after training.")
     # Not a flag here, because pretraining does not predict; other programs make it a flag.
     do_predict: bool = False
-    # Not a flag here either, because pretraining trains the encoder: see `LayerMixSettings`.
+    # Not flags here either, because pretraining trains the encoder: see the next two classes.
     layer_mix: bool = False
+    lora_rank: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,25 @@ class LayerMixSettings:
         False,
         "Freeze the encoder, and train the head alone, on a learned mixture of the outputs of all "
         "layers (as ELMo is used).",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AdapterSettings:
+    """Whether adapters are trained (LoRA); a base of the settings of fine-tuning."""
+
+    lora_rank: int = flag(
+        0,
+        "Freeze the encoder, and train an adapter of this rank for each dense layer in it, with "
+        "the head; checkpoints hold these alone (LoRA); 0: off.",
+        0,
+        read_with={"layer_mix": (False,)},
+    )
+    lora_alpha: float | None = flag(
+        None,
+        "The adapters are multiplied by this / --lora_rank; default: by 1.",
+        0,
+        read_with={"lora_rank": GIVEN},
     )
 
 
@@ -152,7 +172,7 @@ class RecipeSettings:
         0,
         "Freeze the embeddings and this many first layers; 0: freeze nothing.",
         0,
-        read_with={"layer_mix": (False,)},
+        read_with={"layer_mix": (False,), "lora_rank": (0,)},
     )
     label_smoothing: float = flag(
         0.0, "Share of the target probability to spread over all classes.", 0, 1
