@@ -19,6 +19,8 @@ def check(settings):
     """Raises a `UserError` if the `RunSettings` of a run that trains ask for no real adapters."""
     if settings.lora_rank and not settings.init_checkpoint:
         raise UserError("--lora_rank trains adapters of a model; name it with --init_checkpoint")
+    if settings.lora_rank and settings.layer_mix:
+        raise UserError("--layer_mix freezes the layers that --lora_rank adapts; leave one out")
     if settings.lora_rank and settings.lora_alpha == 0:
         raise UserError("--lora_alpha=0 switches the adapters off; pass a number above 0")
 

@@ -32,9 +32,8 @@ class ModelSettings:
     do_eval: bool = flag(False, "Evaluate at each checkpoint and after training.")
     # Not a flag here, because pretraining does not predict; other programs make it a flag.
     do_predict: bool = False
-    # Not flags here either, because pretraining trains the encoder: see the next two classes.
+    # Not a flag here either, because pretraining trains the encoder: see `LayerMixSettings`.
     layer_mix: bool = False
-    lora_rank: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +56,6 @@ class AdapterSettings:
         "Freeze the encoder, and train an adapter of this rank for each dense layer in it, with "
         "the head; checkpoints hold these alone (LoRA); 0: off.",
         0,
-        read_with={"layer_mix": (False,)},
     )
     lora_alpha: float | None = flag(
         None,
@@ -174,6 +172,8 @@ class RecipeSettings:
         0,
         read_with={"layer_mix": (False,), "lora_rank": (0,)},
     )
+    # No flag of pretraining: see `AdapterSettings`.
+    lora_rank: int = 0
     label_smoothing: float = flag(
         0.0, "Share of the target probability to spread over all classes.", 0, 1
     )

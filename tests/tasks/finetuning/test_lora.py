@@ -1,4 +1,4 @@
-"""Runs with --lora_rank: what is trained and saved, and that the folder is used as it was trained."""
+"""Runs with --lora_rank: what is trained and saved, and that the folder is then used as such."""
 
 import dataclasses
 import json
