@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 import shutil
 
 import keras
@@ -173,3 +172,97 @@ def test_the_folder_decides_later(adapted, tmp_path):
         np.testing.assert_allclose(logits_of(target), logits, atol=1e-5)
     prefix = str(next((tmp_path / "tf1").glob("*.index")).with_suffix(""))
     assert not any("lora" in name for name in tensors(prefix))
+
+
+def copy_of(out, folder, **changes):
+    """Copies a run's folder, with changes in `adapters.json`; returns the copy's path."""
+    shutil.copytree(out, folder)
+    path = folder / "adapters.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return folder
+
+
+def test_the_base_may_be_moved_and_converted_but_not_replaced(data, adapted, tmp_path):
+    out, base = adapted[1], tmp_path / "base"
+    logits = logits_of(out)
+    files = {"config_file": str(data / "config.json"), "vocab_file": str(data / "vocab.txt")}
+    convert_checkpoint(
+        ConversionSettings(
+            source=str(data / "start.ckpt"), to=str(base), format="hugging_face", **files
+        )
+    )
+    moved = copy_of(out, tmp_path / "moved", base=str(base))
+    np.testing.assert_array_equal(logits_of(moved), logits)
+
+    other = copy_of(out, tmp_path / "other", base=str(data / "other.ckpt"))
+    line = rf"^checkpoint {other}/\S+ holds adapters of another model: .*{data}/other.ckpt are not "
+    with pytest.raises(UserError, match=line + rf'.* "base" in {other}/adapters.json$'):
+        nezha_tf.load(other)
+    gone = copy_of(out, tmp_path / "gone", base=str(tmp_path / "none.ckpt"))
+    line = rf"holds adapters of the model {tmp_path}/none.ckpt, which cannot be opened: .*none"
+    with pytest.raises(UserError, match=line + rf'.*; put it back, or .* "base" in {gone}/adap'):
+        nezha_tf.load(gone)
+    (gone / "adapters.json").unlink()
+    with pytest.raises(UserError, match=rf"{gone}/adapters.json is missing, which names the model"):
+        nezha_tf.load(gone)
+
+
+def test_mistakes(data, adapted, tmp_path):
+    settings, out = adapted
+
+    def refused(message, **changes):
+        with pytest.raises(UserError, match=message):
+            training_run.run(dataclasses.replace(settings, **changes), ToyTask)
+
+    here = rf"the run in {out} is with --lora_rank=3 --lora_alpha=12, and this one"
+    refused(rf"{here} with --lora_rank=3 --lora_alpha=6; give it the same flags", lora_alpha=6.0)
+    refused(rf"{here} without --lora_rank; .* another --output_dir", lora_rank=0, lora_alpha=None)
+    other = str(data / "other.ckpt")
+    message = rf"the adapters in {out} belong to another model: .*{data}/start.ckpt, and .*{other}"
+    refused(message, init_checkpoint=other)
+    new = {"output_dir": str(tmp_path / "new")}
+    refused("name it with --init_checkpoint", init_checkpoint=None, **new)
+    refused("--lora_alpha=0 switches", lora_alpha=0.0, **new)
+    refused("--freeze_layers=1 does nothing with --lora_rank=3", freeze_layers=1, **new)
+    refused("--layer_mix freezes the layers that --lora_rank adapts", layer_mix=True, **new)
+    assert not list((tmp_path / "new").glob("model.ckpt-*"))
+
+
+class OtherReplicas(tf.distribute.MirroredStrategy):
+    """Uses keys that no other test uses: a process sums all values of a key like the first one."""
+
+    _collective_key_base = 2000
+
+
+def test_runs_of_a_sweep_on_replicas_begin_with_the_base(data, tmp_path):
+    """The best weights, which stand in the compiled model after a run, are merged ones."""
+    flags = {"num_train_steps": 2, "save_checkpoints_steps": 2, "layer_decay": 0.9}
+    settings = lora_settings(data, tmp_path, do_predict=False, **flags)
+    runs = sweep.Sweep(OtherReplicas(["CPU:0", "CPU:1"]), ToyTask(settings))
+    weights = []
+    for number, seed in enumerate((8, 7, 8)):
+        runs.outcome(0.02, seed, [(0.02, seed)])
+        folder = tmp_path / "lr_0.02" / f"seed_{seed}"
+        weights.append(tensors(folder / "model.ckpt-2"))
+        folder.rename(tmp_path / str(number))
+    name = "bert/encoder/layer_1/output/dense/lora_kernel_b"
+    assert np.abs(weights[0][name] - weights[1][name]).max() > 1e-3
+    for name, value in weights[0].items():
+        np.testing.assert_allclose(weights[2][name], value, atol=1e-6, err_msg=name)
+    np.testing.assert_array_equal(logits_of(tmp_path / "2"), logits_of(tmp_path / "0"))
+
+
+def test_adapters_of_a_model_with_adapters(data, adapted, tmp_path):
+    """The base is the first run's averages; in micro-batches, and with layers computed again."""
+    flags = {"num_train_steps": 1, "do_eval": False, "do_predict": False}
+    flags |= {"gradient_accumulation_steps": 2, "recompute": True}
+    settings = lora_settings(data, tmp_path, init_checkpoint=str(adapted[1]), **flags)
+    training_run.run(settings, ToyTask)
+    before = nezha_tf.load(adapted[1])[1]
+    weights = {name: variable.numpy() for name, variable in tf1_names(before).items()}
+    own = tensors(tmp_path / "model.ckpt-1")
+    loaded = tf1_names(nezha_tf.load(tmp_path)[1])
+    for layer in layer_names():
+        a, b = (own[f"{layer}/lora_kernel_{part}"] for part in "ab")
+        expected = weights[f"{layer}/kernel"] + ALPHA / RANK * a @ b
+        np.testing.assert_allclose(loaded[f"{layer}/kernel"].numpy(), expected, atol=1e-6)
