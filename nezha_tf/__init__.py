@@ -11,6 +11,7 @@ _PUBLIC = {
     "NezhaEncoder": "nezha_tf.modeling.encoder",
     "NezhaForMaskedLM": "nezha_tf.modeling.pretraining",
     "NezhaForPreTraining": "nezha_tf.modeling.pretraining",
+    "enable_lora": "nezha_tf.modeling.lora",
     "Lamb": "nezha_tf.optimization.lamb",
     "AdamWeightDecay": "nezha_tf.optimization.adamw",
     "warmup_linear_decay": "nezha_tf.optimization.schedules",

@@ -17,6 +17,7 @@ from waiting import TIME_LIMIT, read_line
 from nezha_tf import NezhaConfig, NezhaEncoder
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging
+from nezha_tf.modeling.lora import adapted_layers, enable_lora
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss
 
 
@@ -80,6 +81,17 @@ def test_every_position_encoding_is_the_same_on_jax(on_jax, tmp_path, encoding):
         out = encoder(inputs)["pooled_output"]
         save_inputs(path, encoder.config, encoder, inputs, out=out)
         on_jax("encoder_outputs", path)
+
+
+def test_adapters_are_the_same_on_jax(on_jax, tmp_path):
+    encoder = NezhaEncoder(NezhaConfig(**SIZES, initializer_range=0.3))
+    enable_lora(encoder, 2, 6.0)
+    for number, layer in enumerate(adapted_layers(encoder)):
+        layer.lora_kernel_b.assign(np.full(layer.lora_kernel_b.shape, 0.1 * (-1) ** number))
+    inputs, path = batch_of(9), str(tmp_path / "adapted.npz")
+    out = encoder(inputs)["pooled_output"]
+    save_inputs(path, encoder.config, encoder, inputs, out=out)
+    on_jax("adapted_encoder", path)
 
 
 def test_the_crf_is_the_same_on_jax(on_jax, tmp_path):

@@ -14,8 +14,9 @@ from safetensors.numpy import load_file, save_file
 import nezha_tf
 from nezha_tf import NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.convert import SourceModel
-from nezha_tf.checkpoints.folder import open_folder, weights_of
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.places import weights_of
 from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.modeling.finetuning import (
     NezhaForMultipleChoice,

@@ -15,7 +15,8 @@ from conftest import REPOSITORY, RESOURCES
 import nezha_tf
 from nezha_tf import inputs, resources
 from nezha_tf.checkpoints import loading
-from nezha_tf.checkpoints.folder import open_folder, weights_of
+from nezha_tf.checkpoints.folder import open_folder
+from nezha_tf.checkpoints.places import weights_of
 from nezha_tf.generation.score import score_text
 from nezha_tf.generation.settings import ScoreSettings
 from nezha_tf.util.errors import UserError
