@@ -156,14 +156,13 @@ def _settings(served):
 def _packing(served):
     """Returns a function from a text to its ids, and the labels."""
     from nezha_tf.checkpoints.folder import open_folder
-    from nezha_tf.text.packing import TextPacking
 
     folder = open_folder(served.model)
-    tokenizer = folder.tokenizer
-    packing = TextPacking(tokenizer.vocabulary, folder.task["max_seq_length"], is_pair=False)
+    tokenizer, room = folder.tokenizer, folder.task["max_seq_length"] - 2
 
     def ids_of(text):
-        return packing(tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)))[0]
+        tokens = ["[CLS]", *tokenizer.tokenize(text)[:room], "[SEP]"]
+        return tokenizer.convert_tokens_to_ids(tokens)
 
     return ids_of, folder.task["labels"]
 

@@ -10,7 +10,8 @@ from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.modeling.sentence_vectors import pooled
 from nezha_tf.serving.signature import Serving, as_graphs
-from nezha_tf.serving.text_reader import INPUT_MEANINGS, heads, of_ids, text_spec
+from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_spec
+from nezha_tf.text.packing import heads
 from nezha_tf.text.vocabulary import MASK
 from nezha_tf.util.errors import UserError
 

@@ -1,10 +1,10 @@
 """WordPiece in the graph with tensorflow-text; the tokens are those of `FullTokenizer`."""
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from nezha_tf.text import characters
+from nezha_tf.text.packing import rows_of
 from nezha_tf.text.tokenization import MAX_CHARS_PER_BASIC_TOKEN
 from nezha_tf.text.vocabulary import UNK
 
@@ -104,10 +104,17 @@ class GraphTokenizer(tf.Module):
         return tf.repeat(places, widths)
 
     def ids_of(self, texts):
-        """Yields the ids of each text of a list, int32 [n]; many texts are tokenized at a time."""
-        for first in range(0, len(texts), TOKENIZED_AT_ONCE):
-            tokenized = self.tokenize(tf.constant(texts[first : first + TOKENIZED_AT_ONCE]))
-            yield from np.split(tokenized.values.numpy(), tokenized.row_splits.numpy()[1:-1])
+        """Yields the ids of each text of a list, int32 [n]; see `each_row`."""
+        return each_row(self.tokenize, texts)
+
+
+def each_row(function, texts):
+    """Yields each row, an array [n], of what a function makes of a list of texts, many at a time.
+
+    The function takes texts, string [B], and returns a RaggedTensor [B, (n)].
+    """
+    for first in range(0, len(texts), TOKENIZED_AT_ONCE):
+        yield from rows_of(function(tf.constant(texts[first : first + TOKENIZED_AT_ONCE])))
 
 
 def _distinct(vocabulary):
