@@ -17,6 +17,8 @@ _PUBLIC = {
     "warmup_linear_decay": "nezha_tf.optimization.schedules",
     "FullTokenizer": "nezha_tf.text.tokenization",
     "GraphTokenizer": "nezha_tf.text.graph_tokenizer",
+    "Tokenizer": "nezha_tf.serving.tokenizer",
+    "TokenizerLayer": "nezha_tf.serving.tokenizer_layer",
     "Vocabulary": "nezha_tf.text.vocabulary",
     "load": "nezha_tf.checkpoints.folder",
     "TargetFormat": "nezha_tf.generation.target_format",

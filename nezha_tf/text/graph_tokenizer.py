@@ -61,7 +61,13 @@ class GraphTokenizer(tf.Module):
         return text
 
     def tokenize(self, text):
-        """Returns the ids, int32 ragged [batch_size, (tokens)], of texts [batch_size]."""
+        """Returns the ids, int32 ragged [batch_size, (tokens)], of texts [batch_size].
+
+        Of one text, a scalar as before `batch` in a pipeline, it is a tensor [tokens].
+        """
+        text = tf.convert_to_tensor(text)
+        if text.shape.rank == 0:
+            return self.tokenize(text[None]).values
         return self._tokenizer.tokenize(self.normalize(text))
 
     def tokenize_with_offsets(self, text):
