@@ -9,6 +9,7 @@ import typing
 
 from nezha_tf import config_forms
 from nezha_tf.config_forms import ALBERT, ELECTRA, HuggingFaceModel
+from nezha_tf.util import package_data
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.files import read_object, write_text
 
@@ -288,7 +289,10 @@ class NezhaConfig:
 
     @classmethod
     def from_json_file(cls, path):
-        """Reads a `bert_config.json`, or a `config.json` of Hugging Face; see `from_dict`."""
+        """Reads a `bert_config.json`, or a `config.json` of Hugging Face; see `from_dict`.
+
+        The path may be the name of a configuration of the package, as `nezha_base`.
+        """
         values = read_values(path)
         try:
             return cls.from_dict(values)
@@ -389,8 +393,12 @@ def note_on_defaults(path, config, is_trained=True):
 
 
 def read_values(path):
-    """Returns the dict in a JSON file; `UserError`: it is missing or holds something else."""
-    values = read_object(path)
+    """Returns the dict in a JSON file, or in a configuration of the package by its name.
+
+    Raises:
+      UserError: the file is missing or holds something else.
+    """
+    values = read_object(package_data.named(path, ".json"))
     if values is None:
         raise UserError(f"cannot read config {path}: {os.strerror(errno.ENOENT)}")
     return values

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 
+from nezha_tf.programs.table import arguments_of
 from nezha_tf.util import console, endings, files, forms, storage
 from nezha_tf.util.cores import available_cores
 from nezha_tf.util.errors import STATUS_TERMINATED, Terminated, UserError
@@ -44,7 +45,7 @@ def check(jobs):
 
 
 def _parsed(job):
-    command = [sys.executable, job.program, *job.flags, "--only_check_args"]
+    command = [*_command(job), "--only_check_args"]
     return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
 
 
@@ -179,7 +180,7 @@ class Runner:
             # In a session of its own, so that the terminal's interrupt comes to this process
             # alone, which then ends the programs in order.
             process = subprocess.Popen(
-                [sys.executable, job.program, *job.flags],
+                _command(job),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -223,6 +224,10 @@ class Runner:
 
     def _path(self, job, ending=""):
         return os.path.join(self._folder, job.name) + ending
+
+
+def _command(job):
+    return [sys.executable, *arguments_of(job.program), *job.flags]
 
 
 def _local_files(flag):

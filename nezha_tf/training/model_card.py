@@ -15,7 +15,7 @@ from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import VOCAB_FILE
 from nezha_tf.training import flag_history
 from nezha_tf.training.recipe import MovingAverage
-from nezha_tf.util import files, storage
+from nezha_tf.util import console, files, storage
 from nezha_tf.util.settings import changed, flag_text, flags_of
 
 FILE_NAME = "README.md"
@@ -191,7 +191,8 @@ def _use(settings):
 def _command(settings):
     """Returns the command that predicts with the model."""
     folder = settings.output_dir
-    lines = [f"python {_program()} --flagfile={shlex.quote(os.path.join(folder, 'run.flags'))}"]
+    flags = shlex.quote(os.path.join(folder, "run.flags"))
+    lines = [f"{console.as_typed(_program())} --flagfile={flags}"]
     lines.append("--nodo_train --nodo_eval --do_predict")
     if "predict_file" in flags_of(settings):
         lines.append("--predict_file=FILE")
