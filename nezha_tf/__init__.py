@@ -6,6 +6,8 @@ that need only Keras (`modeling`, `objectives`, `optimization`) can be imported 
 
 import importlib
 
+__version__ = "0.3.0.dev0"
+
 _PUBLIC = {
     "NezhaConfig": "nezha_tf.config",
     "NezhaEncoder": "nezha_tf.modeling.encoder",
