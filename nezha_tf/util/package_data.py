@@ -54,7 +54,7 @@ def named(name, ending):
     own = os.path.join(folder, os.fspath(name) + ending)
     if os.path.isfile(own):
         return own
-    if os.path.basename(path) == path and not path.endswith(ending):
+    if path and os.path.basename(path) == path and not path.endswith(ending):
         known = sorted(file[: -len(ending)] for file in os.listdir(folder) if file.endswith(ending))
         near = difflib.get_close_matches(path, known, n=5)
         those = f"names like it: {', '.join(near)}" if near else f"its names: {', '.join(known)}"
