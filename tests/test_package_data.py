@@ -118,3 +118,12 @@ def test_a_bad_name_ends_a_program_with_a_line(elsewhere, monkeypatch, capsys):
         start.run("run_ablation")
     told = capsys.readouterr().err
     assert end.value.code == 1 and told.count("\n") == 1 and "'sampel'" in told
+
+
+def test_what_a_flag_names_and_how_its_file_is_shown(elsewhere):
+    path = package_data.of_flag("bert_config_file", "nezha_tiny")
+    assert path == str(CONFIGS / "nezha_tiny.json")
+    assert package_data.of_flag("task_name", "nezha_tiny") == "nezha_tiny"
+    assert package_data.shown(path) == "nezha_tf/configs/nezha_tiny.json"
+    for other in ("configs/nezha_tiny.json", str(elsewhere / "a"), "nezha_tf/a"):
+        assert package_data.shown(other) == other

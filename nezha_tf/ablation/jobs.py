@@ -15,7 +15,7 @@ import threading
 import time
 
 from nezha_tf.programs.table import arguments_of
-from nezha_tf.util import console, endings, files, forms, storage
+from nezha_tf.util import console, endings, files, forms, package_data, storage
 from nezha_tf.util.cores import available_cores
 from nezha_tf.util.errors import STATUS_TERMINATED, Terminated, UserError
 
@@ -232,7 +232,10 @@ def _command(job):
 
 def _local_files(flag):
     """Returns the files of this machine that a flag's value names: names and globs with commas."""
-    patterns = [part for part in flag.partition("=")[2].split(",") if not storage.is_remote(part)]
+    name, _, value = flag.removeprefix("--").partition("=")
+    with contextlib.suppress(UserError):
+        value = package_data.of_flag(name, value)
+    patterns = [part for part in value.split(",") if not storage.is_remote(part)]
     return [path for path in itertools.chain(*map(storage.glob, patterns)) if os.path.isfile(path)]
 
 

@@ -15,7 +15,7 @@ from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import VOCAB_FILE
 from nezha_tf.training import flag_history
 from nezha_tf.training.recipe import MovingAverage
-from nezha_tf.util import console, files, storage
+from nezha_tf.util import console, files, package_data, storage
 from nezha_tf.util.settings import changed, flag_text, flags_of
 
 FILE_NAME = "README.md"
@@ -110,7 +110,7 @@ def input_files(settings):
     rows = []
     given = {name: value for name, value in flags_of(settings).items() if value}
     for flag in sorted(name for name in given if name.endswith(INPUT_FLAGS)):
-        value = flag_text(given[flag])
+        value = package_data.of_flag(flag, flag_text(given[flag]))
         if os.path.isdir(value):
             value = os.path.join(glob.escape(value), "*")
         patterns = (part.strip() for part in value.split(",") if not storage.is_remote(part))
@@ -120,7 +120,10 @@ def input_files(settings):
         if total > MOST_HASHED:
             rows.append((flag, f"{value} ({len(paths):,} files)", total, ""))
         else:
-            rows += [(flag, path, os.path.getsize(path), _hash_of(path)) for path in paths]
+            rows += [
+                (flag, package_data.shown(path), os.path.getsize(path), _hash_of(path))
+                for path in paths
+            ]
     return rows
 
 

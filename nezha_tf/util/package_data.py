@@ -20,6 +20,13 @@ _KINDS = {
     ".json": ("model configuration", CONFIGS),
     ".toml": ("ablation", os.path.join(CONFIGS, "ablations")),
 }
+# The flags whose values may be such names.
+_FLAGS = {
+    "flagfile": ".flags",
+    "bert_config_file": ".json",
+    "config_file": ".json",
+    "ablation_file": ".toml",
+}
 
 
 def in_package(path):
@@ -60,3 +67,22 @@ def named(name, ending):
         those = f"names like it: {', '.join(near)}" if near else f"its names: {', '.join(known)}"
         raise UserError(f"no {what} {name!r}, neither a file here nor one of the package ({those})")
     return path
+
+
+def of_flag(flag, value):
+    """Returns the path that a flag's value means; values of other flags are returned as they are.
+
+    Args:
+      flag: the flag's name.
+      value: a str.
+
+    Raises:
+      UserError: see `named`.
+    """
+    return named(value, _FLAGS[flag]) if flag in _FLAGS else value
+
+
+def shown(path):
+    """Returns a file's path; if the package is installed, that of its own files begins with it."""
+    own = os.path.abspath(path) == path and path.startswith(PACKAGE + os.sep)
+    return os.path.relpath(path, os.path.dirname(PACKAGE)) if own else path
