@@ -4,6 +4,8 @@ import functools
 import os
 import sys
 
+import keras
+
 from nezha_tf.checkpoints import hugging_face, loading, published, run_folder, tf1
 from nezha_tf.checkpoints.kinds import (
     ENCODER,
@@ -31,7 +33,7 @@ _OTHER_WEIGHTS = {
 }
 
 
-def load(folder):
+def load(folder: str | os.PathLike[str]) -> tuple[FullTokenizer, keras.Model]:
     """Returns (`FullTokenizer`, Keras model with its weights) of a path; see `open_folder`."""
     opened = open_folder(folder)
     return opened.tokenizer, opened.make_model()
