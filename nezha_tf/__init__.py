@@ -34,8 +34,8 @@ _PUBLIC_MODULES = {
 __all__ = sorted([*_PUBLIC, *_PUBLIC_MODULES])
 
 
-# A type checker or an editor does not see what `__getattr__` imports; and if it saw this function, it
-# would take any name for one that may be there.
+# A type checker does not see what `__getattr__` imports; and if it saw the function, it would take
+# any name for one that may be there.
 if typing.TYPE_CHECKING:
     from nezha_tf import checkpoints as checkpoints
     from nezha_tf.checkpoints import folder as _folder

@@ -39,7 +39,12 @@ def load(folder: str | os.PathLike[str]) -> tuple[FullTokenizer, keras.Model]:
     return opened.tokenizer, opened.make_model()
 
 
-def open_folder(path, do_lower_case=None, config_file=None, vocab_file=None):
+def open_folder(
+    path: str | os.PathLike[str],
+    do_lower_case: bool | None = None,
+    config_file: str | os.PathLike[str] | None = None,
+    vocab_file: str | os.PathLike[str] | None = None,
+) -> "ModelFolder":
     """Opens a model; the weights are not loaded yet.
 
     Lines on stderr say what was assumed of a configuration that lacks keys.

@@ -1,8 +1,10 @@
 """Opens checkpoints of any layout, and loads their weights into a model."""
 
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -54,7 +56,13 @@ def _open(path):
     return weights_file, hugging_face.HuggingFaceReader(weights_file)
 
 
-def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
+def load(
+    model: keras.Model,
+    path: str | os.PathLike[str],
+    may_be_missing: Sequence[str] = (),
+    extend_segments: bool = False,
+    averages: bool = False,
+) -> LoadReport:
     """Loads the weights of a checkpoint of any layout into a model.
 
     Optimizer slots and the step are ignored. Either all weights are changed or, after an error,
@@ -81,7 +89,12 @@ def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
     return load_weights(model, path, reader, may_be_missing, extend_segments, needs_finite=True)
 
 
-def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False):
+def load_tf1_checkpoint(
+    model: keras.Model,
+    prefix: str | os.PathLike[str],
+    may_be_missing: Sequence[str] = (),
+    extend_segments: bool = False,
+) -> LoadReport:
     """Does what `load` does, for TF1's checkpoints and ours alone; weights may be NaN."""
     return load_weights(model, *tf1.open_checkpoint(prefix), may_be_missing, extend_segments)
 

@@ -1,8 +1,11 @@
 """The pretraining models: the encoder with the heads of masked LM and next sentence."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
+from nezha_tf.config import NezhaConfig
 from nezha_tf.modeling import layers
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.modeling.heads import LinearHead, MaskedLMHead, gather_positions
@@ -12,7 +15,7 @@ from nezha_tf.modeling.label_scores import are_many
 class NezhaForMaskedLM(keras.Model):
     """`NezhaEncoder` with the head of masked LM, also for writing texts and filling blanks."""
 
-    def __init__(self, config, layer_mix=False, **kwargs):
+    def __init__(self, config: NezhaConfig, layer_mix: bool = False, **kwargs: Any):
         """Args:
         config: a `NezhaConfig`.
         layer_mix: see `NezhaEncoder`; the head's table, that of the embeddings, is frozen, too.

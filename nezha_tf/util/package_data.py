@@ -54,11 +54,11 @@ def named(name, ending):
     Raises:
       UserError: it has the form of a name, and neither is there.
     """
-    path = located(name)
+    path = located(os.fspath(name))
     if os.path.lexists(path):
         return path
     what, folder = _KINDS[ending]
-    own = os.path.join(folder, os.fspath(name) + ending)
+    own = os.path.join(folder, path + ending)
     if os.path.isfile(own):
         return own
     if path and os.path.basename(path) == path and not path.endswith(ending):
