@@ -4,7 +4,7 @@ import contextlib
 import functools
 import json
 import os
-import runpy
+import pathlib
 import select
 import signal
 import subprocess
@@ -16,6 +16,7 @@ from absl import flags
 from conftest import REPOSITORY, RESOURCES
 from waiting import TIME_LIMIT, ended, read_line
 
+from nezha_tf.programs import table
 from nezha_tf.util import settings
 
 CONFIG = {
@@ -119,11 +120,14 @@ class ForkedProgram:
 @functools.cache
 def _flags_of(program, arguments):
     with program_flags.forgotten_afterwards(), contextlib.chdir(REPOSITORY):
-        for name, value in runpy.run_path(program, run_name="program").items():
-            if name.endswith("Settings"):
-                settings.define(value)
+        settings.define(settings_class_of(program))
         flags.FLAGS([program, *arguments])
         return json.dumps(flags.FLAGS.flag_values_dict())
+
+
+def settings_class_of(program):
+    """Returns the dataclass of the flags of a program, by its path in the repository."""
+    return table.part(table.PROGRAMS[pathlib.Path(program).stem].settings)
 
 
 def settings_of(settings_class, *arguments):

@@ -1,7 +1,10 @@
 """The encoder: embeddings, Transformer layers and pooler."""
 
+from typing import Any
+
 from keras import ops
 
+from nezha_tf.config import NezhaConfig
 from nezha_tf.modeling import attention_mask as masks
 from nezha_tf.modeling import layers, positions
 from nezha_tf.modeling.configured import NezhaModel, completed
@@ -18,7 +21,14 @@ class NezhaEncoder(NezhaModel):
     pairs.
     """
 
-    def __init__(self, config, max_seq_length=None, pooled_only=False, layer_mix=False, **kwargs):
+    def __init__(
+        self,
+        config: NezhaConfig,
+        max_seq_length: int | None = None,
+        pooled_only: bool = False,
+        layer_mix: bool = False,
+        **kwargs: Any,
+    ):
         """Args:
         config: a `NezhaConfig`.
         max_seq_length: bound on T if T is dynamic, or None; it allows a faster computation for

@@ -1,7 +1,10 @@
 """The pretraining models: the encoder with the heads of masked LM and next sentence."""
 
+from typing import Any
+
 from keras import ops
 
+from nezha_tf.config import NezhaConfig
 from nezha_tf.modeling import layers
 from nezha_tf.modeling.configured import NezhaModel, completed
 from nezha_tf.modeling.encoder import NezhaEncoder
@@ -18,7 +21,7 @@ class NezhaForMaskedLM(NezhaModel):
 
     main_outputs = ("masked_lm_logits",)
 
-    def __init__(self, config, layer_mix=False, **kwargs):
+    def __init__(self, config: NezhaConfig, layer_mix: bool = False, **kwargs: Any):
         """Args:
         config: a `NezhaConfig`.
         layer_mix: see `NezhaEncoder`; the head's table, that of the embeddings, is frozen, too.
