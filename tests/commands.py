@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 import program_flags
+import run_each
 from absl import flags
 from conftest import REPOSITORY, RESOURCES
 from waiting import TIME_LIMIT, ended, read_line
@@ -156,6 +157,13 @@ def start(script, *arguments, folder, environment=None, largest_file=None):
 def run(script, *arguments, folder):
     """Starts a program with `start`, and waits for its end."""
     return ended(start(script, *arguments, folder=folder))
+
+
+def run_here(script, *arguments, folder):
+    """Runs a program in this process, which has used TensorFlow already, and knows its kernels."""
+    command = [str(REPOSITORY / script), *map(str, arguments)]
+    with contextlib.chdir(folder):
+        return subprocess.CompletedProcess(command, *run_each.run(command[0], command[1:]))
 
 
 def start_anew(script, *arguments, folder, **options):

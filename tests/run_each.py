@@ -4,6 +4,7 @@
 each run as JSON. TensorFlow starts only once, and each run sees the state of the runs before.
 """
 
+import contextlib
 import json
 import os
 import runpy
@@ -21,17 +22,24 @@ def run(program, arguments):
     for stream, output in enumerate(outputs, start=1):
         os.dup2(output.fileno(), stream)
     status = 0
+    before = sys.argv[:]
     sys.argv[:] = [program, *arguments]
-    try:
-        with program_flags.forgotten_afterwards():
-            runpy.run_path(program, run_name="__main__")
-    except SystemExit as end:
-        status = end.code or 0
-    except BaseException:
-        traceback.print_exc()
-        status = 1
-    for stream, file, old in ((1, sys.stdout, kept[0]), (2, sys.stderr, kept[1])):
-        file.flush()
+    with (
+        open(1, "w", closefd=False) as out,
+        open(2, "w", closefd=False) as err,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            with program_flags.forgotten_afterwards():
+                runpy.run_path(program, run_name="__main__")
+        except SystemExit as end:
+            status = end.code or 0
+        except BaseException:
+            traceback.print_exc()
+            status = 1
+    sys.argv[:] = before
+    for stream, old in zip((1, 2), kept, strict=True):
         os.dup2(old, stream)
         os.close(old)
     return status, *map(text_of, outputs)

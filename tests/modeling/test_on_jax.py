@@ -19,6 +19,9 @@ from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss
 
+pytestmark = pytest.mark.processes
+XLA_FLAGS = "--xla_backend_optimization_level=0"  # JAX's XLA knows fewer than TensorFlow's
+
 
 @pytest.fixture(scope="module")
 def on_jax():
@@ -28,7 +31,7 @@ def on_jax():
     """
     process = subprocess.Popen(
         [sys.executable, str(REPOSITORY / "tests" / "jax_server.py")],
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "XLA_FLAGS": XLA_FLAGS},
         cwd=REPOSITORY,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import assert_one_line, create_data, run_pretraining
+from commands import MAKING_DATA, assert_one_line, run_here
 from records import encode_values, write
 from small_encoders import narrow_config
 
@@ -151,12 +151,15 @@ def stream(tmp_path_factory):
     config = {**commands.CONFIG, "type_vocab_size": 6}
     (folder / "config.json").write_text(json.dumps(config))
     arguments = ("--masking=none", "--pair=stream", "--max_predictions_per_seq=20")
-    result = create_data(folder, *arguments, "--eval_output_file=eval.tfrecord")
+    arguments = (*MAKING_DATA, *arguments, "--eval_output_file=eval.tfrecord")
+    result = run_here("tools/create_pretraining_data.py", *arguments, folder=folder)
     assert result.returncode == 0, result.stderr
     return folder
 
 
-RUN = ("--objectives=causal", "--memory_length=24")
+def run_pretraining(folder, *changes):
+    arguments = (*commands.PRETRAINING, "--objectives=causal", "--memory_length=24", *changes)
+    return run_here("run_pretraining.py", *arguments, folder=folder)
 
 
 def weights_of(folder, step):
@@ -166,7 +169,7 @@ def weights_of(folder, step):
 
 def test_a_resumed_run_remembers(stream):
     """A run that goes on from its second step has the same weights and memory, bit for bit."""
-    arguments = (*RUN, "--num_train_steps=4", "--save_checkpoints_steps=2")
+    arguments = ("--num_train_steps=4", "--save_checkpoints_steps=2")
     whole = run_pretraining(stream, *arguments, "--output_dir=whole")
     assert whole.returncode == 0, whole.stderr
     (stream / "parts").mkdir()
@@ -183,7 +186,6 @@ def test_a_resumed_run_remembers(stream):
     assert_one_line(refused, "nezha_tf/memory has shape [4, 1, 24, 16]", "flags")
     evaluated = run_pretraining(
         stream,
-        *RUN,
         "--output_dir=whole",
         "--nodo_train",
         "--do_eval",
@@ -210,11 +212,11 @@ def test_a_resumed_run_remembers(stream):
 def test_what_a_memory_does_not_go_with(stream, changes, parts):
     config = {**commands.CONFIG, "type_vocab_size": 6, "use_relative_position": False}
     (stream / "absolute.json").write_text(json.dumps(config))
-    arguments = (*RUN, "--output_dir=refused", "--num_train_steps=2", *changes)
+    arguments = ("--output_dir=refused", "--num_train_steps=2", *changes)
     assert_one_line(run_pretraining(stream, *arguments), *parts)
 
 
 def test_the_order_of_the_text_is_asked_for(prepared, stream):
-    arguments = (*RUN, "--num_train_steps=2", f"--bert_config_file={stream / 'config.json'}")
+    arguments = ("--num_train_steps=2", f"--bert_config_file={stream / 'config.json'}")
     result = run_pretraining(prepared, *arguments, "--output_dir=shuffled")
     assert_one_line(result, "--memory_length=24", "--pair=nsp", "--pair=stream")
