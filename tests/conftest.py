@@ -139,8 +139,7 @@ def prepared(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("prepared")
     (folder / "config.json").write_text(json.dumps(commands.CONFIG))
-    arguments = (*commands.MAKING_DATA, "--eval_output_file=eval.tfrecord")
-    result = commands.run_here("tools/create_pretraining_data.py", *arguments, folder=folder)
+    result = commands.create_data(folder, "--eval_output_file=eval.tfrecord")
     assert result.returncode == 0 and result.stderr == "", result.stderr
     for row in ("instances", "masked characters", "randomly replaced characters", "padding"):
         assert row in result.stdout

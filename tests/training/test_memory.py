@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import MAKING_DATA, assert_one_line, run_here
+from commands import assert_one_line, create_data
 from records import encode_values, write
 from small_encoders import narrow_config
 
@@ -151,15 +151,14 @@ def stream(tmp_path_factory):
     config = {**commands.CONFIG, "type_vocab_size": 6}
     (folder / "config.json").write_text(json.dumps(config))
     arguments = ("--masking=none", "--pair=stream", "--max_predictions_per_seq=20")
-    arguments = (*MAKING_DATA, *arguments, "--eval_output_file=eval.tfrecord")
-    result = run_here("tools/create_pretraining_data.py", *arguments, folder=folder)
+    result = create_data(folder, *arguments, "--eval_output_file=eval.tfrecord")
     assert result.returncode == 0, result.stderr
     return folder
 
 
 def run_pretraining(folder, *changes):
-    arguments = (*commands.PRETRAINING, "--objectives=causal", "--memory_length=24", *changes)
-    return run_here("run_pretraining.py", *arguments, folder=folder)
+    with_memory = ("--objectives=causal", "--memory_length=24", *changes)
+    return commands.run_pretraining(folder, *with_memory)
 
 
 def weights_of(folder, step):

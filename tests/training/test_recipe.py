@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import PRETRAINING, assert_each_one_line, assert_one_line, run_here
+from commands import PRETRAINING, assert_each_one_line, assert_one_line, run_pretraining
 from helpers import load_golden_model, random_batch
 
 from nezha_tf import AdamWeightDecay, Lamb, NezhaForPreTraining
@@ -257,10 +257,6 @@ def test_flops_against_a_count_by_hand(encoding, sides):
     assert training_flops(config, 3, 2, True) == 2 * 2 * layer + 6 * (head + 4 * 4)
 
 
-def run_pretraining(folder, *changes):
-    return run_here("run_pretraining.py", *PRETRAINING, *changes, folder=folder)
-
-
 def test_a_run_with_the_whole_recipe(folder):
     """Everything at once; the average is evaluated. With XLA: see `test_resume_laws`."""
     changes = ("--do_eval", "--eval_file=eval.tfrecord", "--num_train_steps=6")
@@ -305,7 +301,6 @@ def test_gradients_that_are_never_finite_end_the_run(folder):
     assert_one_line(result, "4 steps in a row were skipped", "the gradient of", "model.ckpt-")
 
 
-@pytest.mark.processes
 def test_mistakes_in_the_recipe(folder):
     mistakes = (
         (["--gradient_accumulation_steps=3"], ["must divide the 4 examples"]),
