@@ -20,6 +20,9 @@ from nezha_tf.modeling.finetuning import NezhaForCrfTagging
 from nezha_tf.modeling.lora import adapted_layers, enable_lora
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss
 
+pytestmark = pytest.mark.processes
+XLA_FLAGS = "--xla_backend_optimization_level=0"  # JAX's XLA knows fewer than TensorFlow's
+
 
 @pytest.fixture(scope="module")
 def on_jax():
@@ -29,7 +32,7 @@ def on_jax():
     """
     process = subprocess.Popen(
         [sys.executable, str(REPOSITORY / "tests" / "jax_server.py")],
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "XLA_FLAGS": XLA_FLAGS},
         cwd=REPOSITORY,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import assert_one_line, create_data, run_pretraining
+from commands import assert_one_line, create_data
 from records import encode_values, write
 from small_encoders import narrow_config
 
@@ -156,7 +156,9 @@ def stream(tmp_path_factory):
     return folder
 
 
-RUN = ("--objectives=causal", "--memory_length=24")
+def run_pretraining(folder, *changes):
+    with_memory = ("--objectives=causal", "--memory_length=24", *changes)
+    return commands.run_pretraining(folder, *with_memory)
 
 
 def weights_of(folder, step):
@@ -166,7 +168,7 @@ def weights_of(folder, step):
 
 def test_a_resumed_run_remembers(stream):
     """A run that goes on from its second step has the same weights and memory, bit for bit."""
-    arguments = (*RUN, "--num_train_steps=4", "--save_checkpoints_steps=2")
+    arguments = ("--num_train_steps=4", "--save_checkpoints_steps=2")
     whole = run_pretraining(stream, *arguments, "--output_dir=whole")
     assert whole.returncode == 0, whole.stderr
     (stream / "parts").mkdir()
@@ -183,7 +185,6 @@ def test_a_resumed_run_remembers(stream):
     assert_one_line(refused, "nezha_tf/memory has shape [4, 1, 24, 16]", "flags")
     evaluated = run_pretraining(
         stream,
-        *RUN,
         "--output_dir=whole",
         "--nodo_train",
         "--do_eval",
@@ -210,11 +211,11 @@ def test_a_resumed_run_remembers(stream):
 def test_what_a_memory_does_not_go_with(stream, changes, parts):
     config = {**commands.CONFIG, "type_vocab_size": 6, "use_relative_position": False}
     (stream / "absolute.json").write_text(json.dumps(config))
-    arguments = (*RUN, "--output_dir=refused", "--num_train_steps=2", *changes)
+    arguments = ("--output_dir=refused", "--num_train_steps=2", *changes)
     assert_one_line(run_pretraining(stream, *arguments), *parts)
 
 
 def test_the_order_of_the_text_is_asked_for(prepared, stream):
-    arguments = (*RUN, "--num_train_steps=2", f"--bert_config_file={stream / 'config.json'}")
+    arguments = ("--num_train_steps=2", f"--bert_config_file={stream / 'config.json'}")
     result = run_pretraining(prepared, *arguments, "--output_dir=shuffled")
     assert_one_line(result, "--memory_length=24", "--pair=nsp", "--pair=stream")
