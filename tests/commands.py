@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import pathlib
+import runpy
 import select
 import signal
 import subprocess
