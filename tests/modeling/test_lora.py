@@ -110,6 +110,29 @@ def test_writing_in_tf1_names_merges_by_numpy_and_reading_is_the_base(name, tmp_
     assert all(np.any(layer.lora_kernel_a) for layer in adapted_layers(model))
 
 
+def test_adapters_saved_alone_give_the_model_with_their_base(tmp_path):
+    base = str(tmp_path / "base")
+    checkpoints.save_tf1_checkpoint(new_model(), base)
+    model, prefix = adapt(new_model()), str(tmp_path / "own" / "task")
+    with pytest.raises(UserError, match=r"^the model has no adapters to save"):
+        checkpoints.save_adapters(new_model(), prefix, base)
+    with pytest.raises(UserError, match=r"of the model is not that of \S+; name the model's own"):
+        checkpoints.save_adapters(adapt(other_model()), prefix, base)
+    assert not (tmp_path / "own").exists()
+    checkpoints.save_adapters(model, prefix, base)
+    own = set(tensors(prefix))
+    trained = 2 * len(adapted_layers(model)) + 4
+    assert len(own) == trained + 1  # the table of segments
+    for made in (other_model(), adapt(other_model())):
+        checkpoints.load(made, prefix)
+        np.testing.assert_allclose(made(BATCH)["logits"], model(BATCH)["logits"], atol=1e-5)
+
+
+def other_model():
+    keras.utils.set_random_seed(4)
+    return NezhaForSequenceClassification(TWO_LAYERS, 3)
+
+
 def test_half_precision_reads_the_merged_kernels():
     whole = adapt(new_model())
     half = NezhaForSequenceClassification(TWO_LAYERS, 3, dtype="mixed_bfloat16")
