@@ -57,7 +57,7 @@ def make_python(served, texts, batch_size, form):
     _, model = nezha_tf.load(served.model)
     names = ("input_ids", "input_mask", "segment_ids")
     probabilities = compiled(
-        lambda *inputs: tf.nn.softmax(model(dict(zip(names, inputs, strict=True)))["logits"]),
+        lambda *inputs: tf.nn.softmax(model(dict(zip(names, inputs, strict=True)))),
         form.is_compiled,
         model,
         tf.distribute.get_strategy(),
@@ -156,14 +156,13 @@ def _settings(served):
 def _packing(served):
     """Returns a function from a text to its ids, and the labels."""
     from nezha_tf.checkpoints.folder import open_folder
-    from nezha_tf.text.packing import TextPacking
 
     folder = open_folder(served.model)
-    tokenizer = folder.tokenizer
-    packing = TextPacking(tokenizer.vocabulary, folder.task["max_seq_length"], is_pair=False)
+    tokenizer, room = folder.tokenizer, folder.task["max_seq_length"] - 2
 
     def ids_of(text):
-        return packing(tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)))[0]
+        tokens = ["[CLS]", *tokenizer.tokenize(text)[:room], "[SEP]"]
+        return tokenizer.convert_tokens_to_ids(tokens)
 
     return ids_of, folder.task["labels"]
 

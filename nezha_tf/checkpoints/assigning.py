@@ -24,7 +24,7 @@ def assign(path, reader, variables, may_be_missing=(), rows=None, needs_finite=F
 
     Args:
       path, reader, may_be_missing: as for `loading.load_weights`.
-      variables: dict of name to `tf.Variable`.
+      variables: dict of name to variable, of TensorFlow or of Keras on any backend.
       rows: dict of name to the rows of the checkpoint's table that make up a variable.
       needs_finite: whether NaN and infinity are errors.
 
@@ -41,15 +41,16 @@ def assign(path, reader, variables, may_be_missing=(), rows=None, needs_finite=F
         if name in missing:
             continue
         if name not in rows and tuple(shapes[name]) != tuple(variable.shape):
-            raise _other_shape(path, name, shapes[name], variable.shape.as_list())
+            raise _other_shape(path, name, shapes[name], list(variable.shape))
         value = reader.get_tensor(name)
-        if (value.dtype.name in FLOATS) != variable.dtype.is_floating:
+        if (value.dtype.name in FLOATS) != tf.as_dtype(variable.dtype).is_floating:
             raise no_float(path, name, value.dtype.name)
         if needs_finite and not np.isfinite(value).all():
             raise no_finite(path, name)
         values[name] = value[list(rows[name])] if name in rows else value
     for name, value in values.items():
-        variables[name].assign(tf.cast(value, variables[name].dtype))
+        dtype = tf.as_dtype(variables[name].dtype).as_numpy_dtype
+        variables[name].assign(np.asarray(value).astype(dtype))
     return missing
 
 

@@ -4,6 +4,8 @@ import functools
 import os
 import sys
 
+import keras
+
 from nezha_tf.checkpoints import loading, published, run_folder
 from nezha_tf.checkpoints.kinds import (
     ENCODER,
@@ -23,13 +25,18 @@ from nezha_tf.util.errors import UserError
 from nezha_tf.util.files import read_object
 
 
-def load(folder):
+def load(folder: str | os.PathLike[str]) -> tuple[FullTokenizer, keras.Model]:
     """Returns (`FullTokenizer`, Keras model with its weights) of a path; see `open_folder`."""
     opened = open_folder(folder)
     return opened.tokenizer, opened.make_model()
 
 
-def open_folder(path, do_lower_case=None, config_file=None, vocab_file=None):
+def open_folder(
+    path: str | os.PathLike[str],
+    do_lower_case: bool | None = None,
+    config_file: str | os.PathLike[str] | None = None,
+    vocab_file: str | os.PathLike[str] | None = None,
+) -> "ModelFolder":
     """Opens a model; the weights are not loaded yet.
 
     Lines on stderr say what was assumed of a configuration that lacks keys.

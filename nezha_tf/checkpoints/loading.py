@@ -1,7 +1,10 @@
 """Opens checkpoints of any layout, and loads their weights into a model."""
 
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import keras
 
 from nezha_tf.checkpoints import adapters, electra, hugging_face, run_folder, tf1, views
 from nezha_tf.checkpoints.assigning import assign
@@ -87,7 +90,13 @@ def open_base(path, config, own):
     return views.averages(checkpoint, reader) if averages else reader
 
 
-def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
+def load(
+    model: keras.Model,
+    path: str | os.PathLike[str],
+    may_be_missing: Sequence[str] = (),
+    extend_segments: bool = False,
+    averages: bool = False,
+) -> LoadReport:
     """Loads the weights of a checkpoint of any layout into a model.
 
     Optimizer slots and the step are ignored. Either all weights are changed or, after an error,
@@ -115,7 +124,12 @@ def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
     return load_weights(model, path, reader, may_be_missing, extend_segments, needs_finite=True)
 
 
-def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False):
+def load_tf1_checkpoint(
+    model: keras.Model,
+    prefix: str | os.PathLike[str],
+    may_be_missing: Sequence[str] = (),
+    extend_segments: bool = False,
+) -> LoadReport:
     """Does what `load` does, for TF1's checkpoints and ours alone; weights may be NaN."""
     path, reader = _with_base(*tf1.open_checkpoint(prefix))
     return load_weights(model, path, reader, may_be_missing, extend_segments)
@@ -123,7 +137,7 @@ def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False)
 
 def load_weights(model, path, reader, may_be_missing=(), extend_segments=False, needs_finite=False):
     """Does what `load` does, from an open reader; `path` is only for messages."""
-    variables = {name: variable.value for name, variable in tf1_names(model).items()}
+    variables = tf1_names(model)
     heads = [name for name in variables if not name.startswith("bert/")]
     config = getattr(model, "config", None)
     reader = electra.view(reader, config, heads)

@@ -3,6 +3,7 @@
 import os
 import re
 
+import keras
 import tensorflow as tf
 
 from nezha_tf.checkpoints import views
@@ -86,7 +87,7 @@ def global_step_of(reader):
     return int(reader.get_tensor("global_step")) if has_step else 0
 
 
-def save_tf1_checkpoint(model, prefix):
+def save_tf1_checkpoint(model: keras.Model, prefix: str | os.PathLike[str]) -> None:
     """Writes the weights of a Keras model as a TF1 checkpoint that the originals can load.
 
     `prefix` is a path without ending; `.index` and `.data-00000-of-00001` are written. Adapters

@@ -10,7 +10,8 @@ from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.modeling.sentence_vectors import pooled
 from nezha_tf.serving.signature import Serving, as_graphs
-from nezha_tf.serving.text_reader import INPUT_MEANINGS, heads, of_ids, text_spec
+from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_spec
+from nezha_tf.text.packing import heads
 from nezha_tf.text.vocabulary import MASK
 from nezha_tf.util.errors import UserError
 
@@ -78,7 +79,7 @@ class FeaturesServing(Serving):
             inputs = self._reader.packed(heads(tokens.ids, self._room))
             is_token = inputs["input_mask"] > 0
             names = tf.gather(self._reader.vocabulary.tokens, inputs["input_ids"])
-            vectors = self._model(inputs)["sequence_output"]
+            vectors = self._model(inputs, all_outputs=True)["sequence_output"]
             return {
                 "token": tf.where(is_token, names, ""),
                 "num_tokens": tf.reduce_sum(inputs["input_mask"], axis=1),
@@ -100,7 +101,7 @@ class FeaturesServing(Serving):
         ids, vocabulary = inputs["input_ids"], self._reader.vocabulary
         is_special = (ids == vocabulary.cls_id) | (ids == vocabulary.sep_id)
         is_text = tf.where(is_special, 0, inputs["input_mask"])
-        outputs = self._model(inputs)
+        outputs = self._model(inputs, all_outputs=True)
         vectors = outputs["sequence_output"]
         has_text = tf.reduce_any(is_text > 0, axis=1)[:, None]
         answer = {

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from nezha_tf.text.graph_tokenizer import GraphTokenizer
+from nezha_tf.text.packing import bert_parts, heads, join
 
 # Names of a model's inputs, in the order of the signatures that take ids.
 MODEL_INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -78,26 +79,16 @@ class TextReader(tf.Module):
         characters = tf.strings.unicode_split(text, "UTF-8")
         return Tokens(characters, *self.graph_tokenizer.tokenize_with_offsets(text))
 
-    def packed(self, first, second=None):
-        """Returns `MODEL_INPUTS`, int32 [B, T], for ids, int32 RaggedTensors [B, (n)].
+    def packed(self, *texts):
+        """Returns the `inputs_of` the ids of one or two texts, which must not be too long."""
+        return inputs_of(*join(bert_parts(self.vocabulary, *texts)))
 
-        T is the length of the longest row; the texts must not be too long.
-        """
-        count = first.nrows()
-        edges = [
-            tf.RaggedTensor.from_uniform_row_length(tf.repeat([token], count), 1, count)
-            for token in (self.vocabulary.cls_id, self.vocabulary.sep_id)
-        ]
-        parts = [edges[0], first, edges[1]] + ([second, edges[1]] if second is not None else [])
-        ids = tf.concat(parts, axis=1)
-        ids, mask = padded(ids)
-        place = tf.range(tf.shape(ids, tf.int64)[1])
-        is_second = (mask > 0) & (place >= first.row_lengths()[:, None] + 2)
-        return {
-            "input_ids": ids,
-            "input_mask": mask,
-            "segment_ids": tf.cast(is_second, tf.int32),
-        }
+
+def inputs_of(ids, segment_ids, least=2):
+    """Returns `MODEL_INPUTS`, a dict of int32 [B, T], for int32 RaggedTensors [B, (n)]."""
+    ids, mask = padded(ids, least)
+    segment_ids = segment_ids.to_tensor(shape=tf.shape(ids))
+    return dict(zip(MODEL_INPUTS, (ids, mask, segment_ids), strict=True))
 
 
 def padded(ids, least=2):
@@ -128,25 +119,3 @@ def text_of(characters, rows, starts, ends):
     base = tf.gather(characters.row_starts(), rows)
     places = tf.ragged.range(base + tf.cast(starts, tf.int64), base + tf.cast(ends, tf.int64))
     return tf.strings.reduce_join(tf.gather(characters.values, places), axis=-1)
-
-
-def heads(ragged, lengths):
-    """Returns the first entries of each row of a RaggedTensor [B, (n)], at most `lengths`, [B]."""
-    # TensorFlow's slices and masks of ragged tensors make ten times as many operations.
-    starts = ragged.row_starts()
-    kept = tf.minimum(ragged.row_lengths(), tf.cast(lengths, starts.dtype))
-    places = tf.ragged.range(starts, starts + kept)
-    values = tf.gather(ragged.values, places.values)
-    return tf.RaggedTensor.from_row_splits(values, places.row_splits, validate=False)
-
-
-def cut(first, second, room):
-    """Cuts texts or pairs to `room` tokens together, as `truncated_lengths` of text.packing.
-
-    The arguments and results `first` and `second` are RaggedTensors [B, (n)], or `second` is None.
-    """
-    if second is None:
-        return heads(first, room), None
-    lengths = first.row_lengths(), second.row_lengths()
-    kept = tf.minimum(lengths[1], tf.maximum(room - lengths[0], room // 2))
-    return heads(first, tf.minimum(lengths[0], room - kept)), heads(second, kept)

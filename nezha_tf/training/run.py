@@ -189,7 +189,7 @@ class Run:
             found.update({f"predict {name}": value for name, value in self._predict().items()})
         if self._is_chief and not run_folder.has_settings(self._folder):
             output_folder.write_settings(self._folder, self._task)
-        mix = self._model.encoder.layer_mix
+        mix = self._model.encoder.mixture
         if mix is not None:
             found.update({f"layer_mix {name}": value for name, value in mix.values().items()})
         rows = [(name, _number(v)) for name, v in found.items() if "trust_ratio/" not in name]

@@ -22,7 +22,6 @@ from nezha_tf.serving.export import export
 from nezha_tf.serving.settings import ExportSettings
 from nezha_tf.tasks.classification.labels import LABEL_TYPES
 from nezha_tf.tasks.finetuning.evaluation import predict
-from nezha_tf.text.packing import TextPacking
 from nezha_tf.util.errors import UserError
 
 LENGTH = 24
@@ -49,13 +48,17 @@ def inputs_of(name, texts=TEXTS, others=OTHERS):
 
 
 def packed(tokenizer, texts, others=None):
-    """Returns the ids and segments that the programs make of texts."""
-    packing = TextPacking(tokenizer.vocabulary, LENGTH, others is not None)
-    sides = [[tokenizer.convert_tokens_to_ids(tokenizer.tokenize(t)) for t in texts]]
-    if others is not None:
-        sides.append([tokenizer.convert_tokens_to_ids(tokenizer.tokenize(t)) for t in others])
-    ids, segments = zip(*(packing(*row) for row in zip(*sides, strict=True)), strict=True)
-    return {"input_ids": list(ids), "segment_ids": list(segments)}
+    """Returns the ids and segments of texts, packed by hand."""
+    arrays = {"input_ids": [], "segment_ids": []}
+    for row in zip(*filter(None, (texts, others)), strict=True):
+        sides = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in row]
+        while sum(map(len, sides)) > LENGTH - 1 - len(sides):
+            max(reversed(sides), key=len).pop()
+        sides = [[*side, tokenizer.vocabulary.sep_id] for side in sides]
+        sides[0].insert(0, tokenizer.vocabulary.cls_id)
+        arrays["input_ids"].append(np.concatenate(sides))
+        arrays["segment_ids"].append(np.repeat(range(len(sides)), list(map(len, sides))))
+    return arrays
 
 
 def expected(export, name, texts, others):

@@ -10,10 +10,10 @@ from export_folders import INVALID, LONG_TEXT, ODD_TEXTS, Served, ask, real_text
 from nezha_tf.data.choices import ONE_BLANK, ChoiceColumns, ChoiceQuestion, read_chid, read_own
 from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.data.lines import BadRows
+from nezha_tf.serving.text_reader import TextReader
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
 from nezha_tf.tasks.multiple_choice.packing import BlankPacking, QuestionPacking, pack
-from nezha_tf.text.graph_tokenizer import GraphTokenizer
 
 LENGTH = 24
 KINDS = {"questions": False, "blanks": True}
@@ -56,12 +56,11 @@ def inputs_of(questions):
 
 def predicted(folder, questions):
     """Returns the `Examples` of questions, and the probabilities that the program predicts."""
-    vocabulary, has_blanks = folder.tokenizer.vocabulary, folder.task["has_blanks"]
-    packing = (BlankPacking if has_blanks else QuestionPacking)(vocabulary, LENGTH)
-    tokenizer = GraphTokenizer(vocabulary, True)
-    examples, _ = pack(questions, packing, tokenizer, ["texts"], BadRows(skip=True))
-    reader = ArrayReader(examples.arrays, LENGTH)
-    python = predict(folder.make_model(), MultipleChoiceLoss(), reader, 32, False)
+    kind = BlankPacking if folder.task["has_blanks"] else QuestionPacking
+    packing, reader = kind(folder.tokenizer.vocabulary, LENGTH), TextReader(folder.tokenizer)
+    examples, _ = pack(questions, packing, reader, ["texts"], BadRows(skip=True))
+    arrays = ArrayReader(examples.arrays, LENGTH)
+    python = predict(folder.make_model(), MultipleChoiceLoss(), arrays, 32, False)
     return examples, np.stack(python["probabilities"])
 
 

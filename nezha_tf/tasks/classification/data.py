@@ -109,29 +109,27 @@ def _rows(data_set, part, paths, bad_rows):
         yield from read_rows(path, *given)
 
 
-def pack(part, tokenizer, packing, label_type):
-    """Returns the `Examples` of a part.
+def pack(part, tokenizer, pack_texts, label_type):
+    """Returns (the `Examples` of a part, a line on them).
 
     Args:
       part: `Part`.
       tokenizer: `GraphTokenizer`.
-      packing: `TextPacking`, or what else makes (ids, segment_ids) of the ids of one or two texts.
+      pack_texts: function as `pack_all`, without its first argument.
       label_type: an object of `LABEL_TYPES`.
 
     Raises:
       UserError: a row has an unknown label or a text without tokens, or no example is left.
     """
-    texts, labels, packed = [], [], []
-    for text, label, tokens in _labelled(part, tokenizer, label_type):
-        texts.append(text)
-        labels.append(label)
-        packed.append(packing(*tokens))
-    _require(texts, part)
-    ids, segment_ids = zip(*packed, strict=True)
-    arrays = {"input_ids": list(ids), "segment_ids": list(segment_ids)}
+    found = list(_labelled(part, tokenizer, label_type))
+    _require(found, part)
+    texts, labels, *sides = map(list, zip(*found, strict=True))
+    ids, segment_ids, num_cut = pack_texts(*sides)
+    arrays = {"input_ids": ids, "segment_ids": segment_ids}
     if None not in labels:
         arrays["label_ids"] = label_type.array(labels)
-    return Examples(texts, arrays, labels)
+    note = part.note("text" if len(sides) == 1 else "pair", len(texts), num_cut)
+    return Examples(texts, arrays, labels), note
 
 
 def _require(texts, part):
@@ -140,7 +138,7 @@ def _require(texts, part):
 
 
 def _labelled(part, tokenizer, label_type):
-    """Yields (`LabelledText`, its encoded label or None, list of the ids of each of its texts)."""
+    """Yields (`LabelledText`, its encoded label or None, the ids of each of its texts)."""
     sides = [tokenizer.ids_of([text.text for text in part.texts])]
     if part.texts and part.texts[0].text_pair is not None:
         sides.append(tokenizer.ids_of([text.text_pair for text in part.texts]))
@@ -154,4 +152,4 @@ def _labelled(part, tokenizer, label_type):
         except ValueError as error:
             part.bad_rows.add(f"{text.place}: {error}")
             continue
-        yield text, label, tokens
+        yield text, label, *tokens

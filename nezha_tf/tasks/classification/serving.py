@@ -3,8 +3,9 @@
 import tensorflow as tf
 
 from nezha_tf.serving.signature import Serving, as_graphs
-from nezha_tf.serving.text_reader import INPUT_MEANINGS, cut, of_ids, text_spec
+from nezha_tf.serving.text_reader import INPUT_MEANINGS, inputs_of, of_ids, text_spec
 from nezha_tf.tasks.classification.labels import LABEL_TYPES, THRESHOLD
+from nezha_tf.text.packing import text_packing
 
 MEANINGS = {
     **INPUT_MEANINGS,
@@ -30,6 +31,7 @@ class ClassificationServing(Serving):
         self._predictions = LABEL_TYPES[self._kind].objective().predictions
         self._is_pair = task["is_pair"]
         self._length = task["max_seq_length"]
+        self._packing = self.make_packing(folder)
 
     @property
     def about(self):
@@ -52,7 +54,9 @@ class ClassificationServing(Serving):
 
     def signatures(self):
         def of_texts(text, text_pair=None):
-            return self._outputs(self.packed(text, text_pair))
+            texts = (text, text_pair) if self._is_pair else (text,)
+            packed = self._packing(*map(self._reader.ids, texts))
+            return self._outputs(inputs_of(packed.ids, packed.segment_ids, self._packing.num_fixed))
 
         names = ("text", "text_pair") if self._is_pair else ("text",)
         functions = {
@@ -63,15 +67,13 @@ class ClassificationServing(Serving):
             functions["labels"] = (lambda: {"labels": tf.constant(self._labels)}, [])
         return as_graphs(functions)
 
-    def packed(self, text, text_pair):
-        """Returns the model's inputs for texts, string [B]; `text_pair` may be None."""
-        sides = [None if side is None else self._reader.ids(side) for side in (text, text_pair)]
-        room = self._length - (3 if self._is_pair else 2)
-        return self._reader.packed(*cut(*sides, room))
+    def make_packing(self, folder):
+        """Returns the packing of texts, or of pairs, of a `ModelFolder`."""
+        return text_packing(folder.tokenizer.vocabulary, self._length, self._is_pair)
 
     def predictions(self, inputs):
         """Returns the objective's predictions for the model's inputs, a dict."""
-        return self._predictions(self._model(inputs))
+        return self._predictions(self._model(inputs, all_outputs=True))
 
     def _outputs(self, inputs):
         found = self.predictions(inputs)

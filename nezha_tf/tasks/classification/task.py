@@ -1,6 +1,7 @@
 """The task of `run_classifier.py`: classification and regression."""
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from nezha_tf.tasks.classification.data_sets import data_set_of
 from nezha_tf.tasks.classification.labels import label_type_of
 from nezha_tf.tasks.finetuning.data_sets import files_of
 from nezha_tf.tasks.finetuning.task import FineTuning
-from nezha_tf.text.packing import TextPacking
+from nezha_tf.text.packing import pack_all, text_packing
 from nezha_tf.util.errors import UserError
 
 
@@ -36,24 +37,23 @@ class Classification(FineTuning):
         self.notes.append(self._on_labels())
 
     def read(self, part):
-        settings, is_pair = self.settings, self.data_set.is_pair
-        if is_pair and self.pairs_need_segments:
+        settings = self.settings
+        if self.data_set.is_pair and self.pairs_need_segments:
             self.require_segments("pairs")
-        packing = self.make_packing()
+        pack_texts = functools.partial(pack_all, self.make_packing())
         paths = files_of(self.data_set, part, settings)
         found = read_part(self.data_set, part, paths, settings.skip_bad_rows)
         if self.label_type is None:
             training = found if part == "train" else None
             self.label_type = label_type_of(settings, self.data_set, training, self.task_name)
-        examples = pack(found, self.graph_tokenizer, packing, self.label_type)
-        what = "pair" if is_pair else "text"
-        self.notes.append(found.note(what, len(examples.rows), packing.num_truncated))
+        examples, note = pack(found, self.reader.graph_tokenizer, pack_texts, self.label_type)
+        self.notes.append(note)
         return examples
 
     def make_packing(self):
-        """Returns what packs texts, or pairs, given as ids: a `TextPacking` or what is like it."""
+        """Returns the `Packing` of texts, or of pairs."""
         length, is_pair = self.settings.max_seq_length, self.data_set.is_pair
-        return TextPacking(self.tokenizer.vocabulary, length, is_pair)
+        return text_packing(self.tokenizer.vocabulary, length, is_pair)
 
     def task_file_settings(self):
         return {

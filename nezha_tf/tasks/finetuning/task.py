@@ -7,10 +7,10 @@ from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, heads
 from nezha_tf.checkpoints.run_checkpoints import BestMetric
 from nezha_tf.data.in_memory import ArrayReader
+from nezha_tf.serving.text_reader import TextReader
 from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
 from nezha_tf.tasks.finetuning.predictions import write_predictions
 from nezha_tf.tasks.finetuning.r_drop import RDrop
-from nezha_tf.text.graph_tokenizer import GraphTokenizer
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
 from nezha_tf.training.task import Task
@@ -27,7 +27,7 @@ class FineTuning(Task):
 
     Attributes:
       tokenizer: `FullTokenizer`.
-      graph_tokenizer: `GraphTokenizer`.
+      reader: `TextReader`, its twin in the graph.
       examples: dict of part ("train", "eval", "predict") to the result of `read`.
     """
 
@@ -40,7 +40,7 @@ class FineTuning(Task):
         vocab_file = require_flag(settings.vocab_file, "vocab_file")
         self.tokenizer = FullTokenizer(vocab_file, settings.do_lower_case)
         check_vocabulary(self.config, self.tokenizer.vocabulary)
-        self.graph_tokenizer = GraphTokenizer(self.tokenizer.vocabulary, settings.do_lower_case)
+        self.reader = TextReader(self.tokenizer)
         self.check_length(settings.max_seq_length, "max_seq_length")
         name = settings.best_metric
         self.best_metric = BestMetric(name, not name.endswith(("loss", "error")))

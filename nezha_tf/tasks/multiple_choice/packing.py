@@ -1,31 +1,32 @@
 """Questions as a model's examples: the context and each choice are a sequence of their own."""
 
-import bisect
-import functools
+import itertools
 
 import numpy as np
+import tensorflow as tf
 
-from nezha_tf.data.choices import BLANK
+from nezha_tf.data.choices import BLANK, ONE_BLANK
 from nezha_tf.tasks.finetuning.data_sets import Examples
+from nezha_tf.text.graph_tokenizer import each_row
+from nezha_tf.text.packing import Packing, bert_parts, heads, pack_all
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
-SPECIAL_TOKENS = 4
 # It stands for the blank; every vocabulary of BERT has it.
 UNUSED = "[unused1]"
 # An id that stands for another blank of a passage.
 OTHER_BLANK = -1
 # In place of each other blank of a passage: as many [MASK] as an idiom has characters.
 OTHER_BLANK_TOKENS = 4
+# `data.choices.BLANK` in the syntax of RE2.
+_ANY_BLANK = r"#idiom\p{Nd}*#"
 
 
-class QuestionPacking:
+class QuestionPacking(Packing):
     """Packs [CLS] context [SEP] question [SEP] choice [SEP], as the original program of C3.
 
-    The segment ids are 1 from the question on. What is too long is cut by `truncated_lengths`.
-
-    Attributes:
-      num_truncated: number of sequences that were cut so far.
+    The segment ids are 1 from the question on. What is too long is cut by `truncated` in the order
+    context, choice, question (`_truncate_seq_tuple` of C3's program).
     """
 
     def __init__(self, vocabulary, max_seq_length):
@@ -36,197 +37,122 @@ class QuestionPacking:
         Raises:
           UserError: the length leaves no room for a token of each text.
         """
-        self._vocabulary = vocabulary
-        self._room = _room_of(max_seq_length, 3)
-        self.num_truncated = 0
+        parts = [*bert_parts(vocabulary, 0, 1), (2, 1), ([vocabulary.sep_id], 1)]
+        super().__init__(parts, max_seq_length, order=(0, 2, 1))
 
     def texts(self, question):
-        """Returns the texts of a `ChoiceQuestion` that are tokenized, beside its choices."""
+        """Returns the two texts of a `ChoiceQuestion` that stand beside each of its choices."""
         return question.context, question.text
 
-    def missing(self, question, ids):
-        """Returns which text has no token, or None; `ids` is a dict of text to its ids."""
-        named = {"the text": question.context, "the question": question.text}
-        return next((name for name, text in named.items() if not len(ids[text])), None)
+    def ids_of(self, reader, texts):
+        """Returns the ids of these texts, string [B], RaggedTensor [B, (n)], by a `TextReader`."""
+        return reader.ids(texts)
 
-    def sequences(self, question, ids):
-        """Returns a list of (ids, segment_ids), one for each choice of a `ChoiceQuestion`."""
-        context, text = ids[question.context], ids[question.text]
-        return [self(context, text, ids[choice]) for choice in question.choices]
-
-    def __call__(self, context, question, choice):
-        """Returns (ids, segment_ids), int32 [n], of three lists or arrays of ids."""
-        texts = (context, choice, question)
-        lengths = tuple(map(len, texts))
-        kept = truncated_lengths(lengths, self._room)
-        self.num_truncated += kept != lengths
-        context, choice, question = (t[:n] for t, n in zip(texts, kept, strict=True))
-        sep = [self._vocabulary.sep_id]
-        parts = [[self._vocabulary.cls_id], context, sep, question, sep, choice, sep]
-        ids = np.concatenate(parts).astype(np.int32)
-        segment_ids = np.zeros(len(ids), np.int32)
-        segment_ids[len(context) + 2 :] = 1
-        return ids, segment_ids
+    def missing(self, context, question):
+        """Returns which of these texts, given as ids, has no token, or None."""
+        return "the text" if not len(context) else None if len(question) else "the question"
 
 
-class BlankPacking:
+class BlankPacking(Packing):
     """Packs [CLS] choice [SEP] left [unused1] right [SEP], as CLUE's program for ChID.
 
-    `left` and `right` are the tokens around the blank. All segment ids are 0. Methods and
-    attributes: see `QuestionPacking`.
+    `left` and `right` are the tokens around the blank. All segment ids are 0. Methods: see
+    `QuestionPacking`.
     """
 
     def __init__(self, vocabulary, max_seq_length):
-        self._vocabulary = vocabulary
-        self._room = _room_of(max_seq_length, 2)
-        self._blank = blank_id(vocabulary)
-        self.num_truncated = 0
+        self._mask_id = vocabulary.mask_id
+        blank = vocabulary.ids_of([UNUSED])[0] if UNUSED in vocabulary else vocabulary.mask_id
+        parts = [*bert_parts(vocabulary, 2), (0, 0), ([blank], 0), (1, 0), ([vocabulary.sep_id], 0)]
+        super().__init__(parts, max_seq_length, order=(2, 0, 1))
 
     def texts(self, question):
-        return BLANK.split(question.context)
+        blank = next(b for b in BLANK.finditer(question.context) if b[0] == question.blank)
+        return question.context[: blank.start()], question.context[blank.end() :]
 
-    def missing(self, question, ids):
+    def ids_of(self, reader, texts):
+        texts = tf.strings.regex_replace(texts, _ANY_BLANK, ONE_BLANK)
+        return reader.ids_with(texts, ONE_BLANK, OTHER_BLANK)
+
+    def missing(self, left, right):
         return None  # What is around a blank may be empty.
 
-    def sequences(self, question, ids):
-        sides = around_blank(question.context, question.blank, ids.__getitem__)
-        return [self(*sides, ids[choice]) for choice in question.choices]
+    def cut(self, left, right, choice):
+        """Returns the texts, cut so that they have room.
 
-    def __call__(self, left, right, choice):
-        """Returns (ids, segment_ids), int32 [n].
-
-        Args:
-          left, right: lists of the ids around the blank, `OTHER_BLANK` for another blank.
-          choice: list or array of the ids of the choice.
+        Half of what the choice leaves is for each side, and what one side does not need is for the
+        other (`add_tokens_for_around` of CLUE's program). As there, another blank counts as one
+        token when the window is chosen, and what is then too much is cut at the window's edges.
         """
-        vocabulary = self._vocabulary
-        choice = choice[: self._room - 1]
-        before, after = around(len(left), len(right), self._room - len(choice))
-        self.num_truncated += before < len(left) or after < len(right)
-        # As in the original, another blank counts as one token when the window is chosen, and
-        # what is then too much is cut at the window's edges.
-        left = self._with_masks(left[len(left) - before :])
-        right = self._with_masks(right[:after])[:after]
-        left = left[len(left) - before :]
-        sep = [vocabulary.sep_id]
-        parts = [[vocabulary.cls_id], choice, sep, left, [self._blank], right, sep]
-        ids = np.concatenate(parts).astype(np.int32)
-        return ids, _zeros(len(ids))
+        choice = heads(choice, self.room - 1)
+        room = self.room - choice.row_lengths()
+        before = tf.minimum(left.row_lengths(), tf.maximum(room // 2, room - right.row_lengths()))
+        after = tf.minimum(right.row_lengths(), room - before)
+        left = _tails(self._with_masks(_tails(left, before)), before)
+        return left, heads(self._with_masks(heads(right, after)), after), choice
 
     def _with_masks(self, ids):
-        masks = [self._vocabulary.mask_id] * OTHER_BLANK_TOKENS
-        return [token for i in ids for token in (masks if i == OTHER_BLANK else [i])]
+        """Returns ids, RaggedTensor [B, (n)], with the [MASK]s of the other blanks."""
+        is_blank = ids.values == OTHER_BLANK
+        counts = tf.where(is_blank, OTHER_BLANK_TOKENS, 1)
+        values = tf.where(is_blank, self._mask_id, ids.values)
+        ends = tf.cumsum(tf.concat([[0], counts], axis=0))
+        splits = tf.cast(tf.gather(ends, ids.row_splits), tf.int64)
+        return tf.RaggedTensor.from_row_splits(tf.repeat(values, counts), splits, validate=False)
 
 
-def pack(questions, packing, tokenizer, paths, bad_rows):
+def _tails(ragged, lengths):
+    """Returns the last entries of each row of a RaggedTensor [B, (n)], at most `lengths`, [B]."""
+    return tf.reverse(heads(tf.reverse(ragged, [1]), lengths), [1])
+
+
+def pack(questions, packing, reader, paths, bad_rows):
     """Returns (the `Examples` of a list of `ChoiceQuestion`, a line on them).
 
     Args:
       questions: list of `ChoiceQuestion`, all with a question or all with a blank.
-      packing: a new `QuestionPacking` or `BlankPacking`.
-      tokenizer: `GraphTokenizer`.
+      packing: a `QuestionPacking` or `BlankPacking`.
+      reader: `TextReader`.
       paths: their files, for messages.
       bad_rows: `BadRows`, which collects questions with a text that has no token.
 
     Raises:
       UserError: such a question, unless these are skipped; or no question is left.
     """
-    texts = sorted({text for q in questions for text in (*packing.texts(q), *q.choices)})
-    ids = dict(zip(texts, tokenizer.ids_of(texts), strict=True)) if texts else {}
+    texts = [packing.texts(question) for question in questions]
+    ids = _ids_of({t for pair in texts for t in pair}, lambda each: packing.ids_of(reader, each))
+    choice_ids = _ids_of({choice for q in questions for choice in q.choices}, reader.ids)
     kept, sequences = [], []
-    for question in questions:
-        has_empty_choice = any(not len(ids[choice]) for choice in question.choices)
-        missing = "a choice" if has_empty_choice else packing.missing(question, ids)
+    for question, pair in zip(questions, texts, strict=True):
+        pair, choices = [ids[text] for text in pair], [choice_ids[c] for c in question.choices]
+        missing = packing.missing(*pair) if all(map(len, choices)) else "a choice"
         if missing:
             bad_rows.add(f"{question.place}: {missing} has no tokens; write a text")
             continue
         kept.append(question)
-        sequences.append(packing.sequences(question, ids))
+        sequences += [(*pair, choice) for choice in choices]
     if not kept:
         raise UserError(f"{', '.join(paths)}: no question{bad_rows.note()}")
-    least, most = min(map(len, sequences)), max(map(len, sequences))
-    empty = np.zeros(0, np.int32)
-    filled = [[*rows, *[(empty, empty)] * (most - len(rows))] for rows in sequences]
+    *packed, num_cut = pack_all(packing, *zip(*sequences, strict=True))
+    counts = [len(question.choices) for question in kept]
+    least, most = min(counts), max(counts)
     names = ("input_ids", "segment_ids")
-    arrays = {n: [[row[i] for row in rows] for rows in filled] for i, n in enumerate(names)}
+    arrays = {n: _by_question(rows, counts) for n, rows in zip(names, packed, strict=True)}
     answers = [question.answer for question in kept]
     if None not in answers:
         arrays["label_ids"] = np.array(answers, np.int32)
     note = f"{', '.join(paths)}: {console.plural(len(kept), 'question')} with "
     note += f"{most} choices" if least == most else f"{least} to {most} choices"
-    if packing.num_truncated:
-        note += f"; too long, so truncated: {packing.num_truncated:,} choices"
+    note += f"; too long, so truncated: {num_cut:,} choices" if num_cut else ""
     return Examples(kept, arrays, answers), note + bad_rows.note()
 
 
-def around_blank(context, mark, ids_of):
-    """Returns the ids before and after the first blank with a mark: two lists of int.
-
-    Args:
-      context: a text with this blank.
-      mark: as of `ChoiceQuestion.blank`; other blanks become `OTHER_BLANK`.
-      ids_of: function of a text that returns its ids.
-    """
-    marks, texts = BLANK.findall(context), BLANK.split(context)
-    at = marks.index(mark) + 1
-
-    def joined(texts):
-        first, *others = map(ids_of, texts)
-        return [*first, *(token for ids in others for token in (OTHER_BLANK, *ids))]
-
-    return joined(texts[:at]), joined(texts[at:])
+def _ids_of(texts, function):
+    texts = sorted(texts)
+    return dict(zip(texts, each_row(function, texts), strict=True))
 
 
-def blank_id(vocabulary):
-    """Returns the id of [unused1], or of [MASK] if the vocabulary lacks it."""
-    return vocabulary.ids_of([UNUSED])[0] if UNUSED in vocabulary else vocabulary.mask_id
-
-
-def _room_of(max_seq_length, texts):
-    """Returns the number of tokens that all texts of a sequence have together."""
-    room = max_seq_length - SPECIAL_TOKENS
-    if room < texts:
-        raise UserError(
-            f"--max_seq_length={max_seq_length} leaves no room for a token of each text: it must "
-            f"be at least {SPECIAL_TOKENS + texts}"
-        )
-    return room
-
-
-def truncated_lengths(lengths, room):
-    """Returns the lengths of texts after truncation to `room` tokens together, a tuple.
-
-    This equals removing the last token of the longest text again and again; of texts of the same
-    length, of the first one (`_truncate_seq_tuple` of C3's program, with context, choice and
-    question in this order).
-    """
-
-    def total(level):
-        return sum(min(length, level) for length in lengths)
-
-    # The level to which the long texts are cut; some of the later ones keep a token more.
-    level = bisect.bisect(range(room + 1), room, key=total) - 1
-    kept, spare = [min(length, level) for length in lengths], room - total(level)
-    for index in reversed(range(len(lengths))):
-        if spare and lengths[index] > level:
-            kept[index] += 1
-            spare -= 1
-    return tuple(kept)
-
-
-def around(left, right, room):
-    """Returns how many tokens before and after a blank are kept, of `left` and `right` tokens.
-
-    Half of the room is for each side, and what one side does not need is for the other
-    (`add_tokens_for_around` of CLUE's program for ChID).
-    """
-    before = min(left, max(room // 2, room - right))
-    return before, min(right, room - before)
-
-
-@functools.cache
-def _zeros(length):
-    """Returns segment ids 0; sequences of a length share them, because ChID has millions."""
-    zeros = np.zeros(length, np.int32)
-    zeros.flags.writeable = False
-    return zeros
+def _by_question(rows, counts):
+    """Returns the rows of each question, filled up with empty ones to the largest count."""
+    rows, empty, most = iter(rows), np.zeros(0, np.int32), max(counts)
+    return [[*itertools.islice(rows, count), *[empty] * (most - count)] for count in counts]

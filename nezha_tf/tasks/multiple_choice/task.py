@@ -31,7 +31,7 @@ class MultipleChoice(FineTuning):
         if not needs_answers:  # predictions are told apart by their ids
             of_files = _with_own_ids(paths, of_files, bad_rows)
         questions = [question for of_file in of_files for question in of_file]
-        examples, note = pack(questions, packing, self.graph_tokenizer, paths, bad_rows)
+        examples, note = pack(questions, packing, self.reader, paths, bad_rows)
         if part == "train":
             self.sequences_per_example = len(examples.arrays["input_ids"][0])
         self.notes.append(note)

@@ -2,9 +2,7 @@
 
 import re
 
-import numpy as np
-
-from nezha_tf.text.packing import truncated_lengths
+from nezha_tf.text.packing import Packing
 from nezha_tf.text.vocabulary import MASK, SPECIAL_TOKENS, UNK
 from nezha_tf.util.errors import UserError
 
@@ -12,16 +10,11 @@ TEXT, TEXT_PAIR = "{text}", "{text_pair}"
 _PLACES = re.compile(rf"({re.escape(TEXT)}|{re.escape(TEXT_PAIR)}|{re.escape(MASK)})")
 
 
-class Pattern:
-    """A pattern that packs examples: [CLS] and [SEP] around it, all segment ids 0.
+class Pattern(Packing):
+    """The packing of examples in a pattern: [CLS] and [SEP] around it, all segment ids 0.
 
-    The texts are cut so that the whole fits; the pattern itself is never cut.
-
-    Attributes:
-      parts: list of `TEXT`, `TEXT_PAIR`, or lists of ids, in order.
-      num_blanks: P, the number of blanks.
-      room: tokens that the texts have together.
-      num_truncated: number of examples so far whose texts were cut.
+    The texts are cut so that the whole fits; the pattern itself is never cut. `num_blanks` is P,
+    the number of blanks.
     """
 
     def __init__(self, pattern, tokenizer, max_seq_length, is_pair):
@@ -38,31 +31,16 @@ class Pattern:
         parts = list(filter(None, _PLACES.split(pattern)))
         self.num_blanks = parts.count(MASK)
         _check(pattern, parts, is_pair)
+        vocabulary, numbers = tokenizer.vocabulary, {TEXT: 0, TEXT_PAIR: 1}
 
-        def ids(text):
-            return tokenizer.vocabulary.ids_of([MASK] if text == MASK else tokenizer.tokenize(text))
+        def part_of(text):
+            if text in numbers:
+                return numbers[text]
+            return vocabulary.ids_of([MASK] if text == MASK else tokenizer.tokenize(text))
 
-        parts = [part if part in (TEXT, TEXT_PAIR) else ids(part) for part in parts]
-        self.parts = [[tokenizer.vocabulary.cls_id], *parts, [tokenizer.vocabulary.sep_id]]
-        fixed = sum(len(part) for part in self.parts if isinstance(part, list))
-        least = 2 if is_pair else 1
-        self.room = max_seq_length - fixed
-        if self.room < least:
-            raise UserError(
-                f"--pattern has {fixed} tokens, with [CLS] and [SEP]: --max_seq_length="
-                f"{max_seq_length} must be at least {fixed + least}"
-            )
-        self.num_truncated = 0
-
-    def __call__(self, first, second=None):
-        """Returns (ids, segment_ids), int32 arrays; see `TextPacking`."""
-        lengths = (len(first), 0 if second is None else len(second))
-        kept = truncated_lengths(*lengths, self.room)
-        self.num_truncated += kept != lengths
-        texts = {TEXT: first[: kept[0]], TEXT_PAIR: None if second is None else second[: kept[1]]}
-        parts = [texts[part] if isinstance(part, str) else part for part in self.parts]
-        ids = np.concatenate(parts).astype(np.int32)
-        return ids, np.zeros(len(ids), np.int32)
+        parts = [[vocabulary.cls_id], *map(part_of, parts), [vocabulary.sep_id]]
+        order = (1, 0) if is_pair else (0,)
+        super().__init__([(part, 0) for part in parts], max_seq_length, order)
 
 
 def _check(pattern, parts, is_pair):

@@ -12,7 +12,7 @@ from nezha_tf.tasks.classification.labels import Number
 from nezha_tf.tasks.finetuning.data_sets import Examples, require_different
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.sentence_vectors.loss import ContrastiveLoss
-from nezha_tf.text.packing import TextPacking
+from nezha_tf.text.packing import pack_all, text_packing
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
@@ -43,18 +43,20 @@ class SentenceVectors(FineTuning):
 
     def read(self, part):
         settings, paths = self.settings, self.paths_of(part)
-        packing = TextPacking(self.tokenizer.vocabulary, settings.max_seq_length, False)
+        packing = text_packing(self.tokenizer.vocabulary, settings.max_seq_length, False)
         if part == "train":
             return self._texts(paths, packing)
 
-        def each_of(*pair):
-            ids, segment_ids = zip(*map(packing, pair), strict=True)
-            return list(ids), list(segment_ids)
+        def pack_each(*sides):
+            packed = [pack_all(packing, side) for side in sides]
+            ids, segment_ids, num_cut = zip(*packed, strict=True)
+            rows = (list(zip(*values, strict=True)) for values in (ids, segment_ids))
+            return *rows, sum(num_cut)
 
         columns = Columns(*(getattr(settings, flag) for flag in _COLUMNS))
         found = read_part(own_data(columns), part, paths, settings.skip_bad_rows)
-        examples = pack(found, self.graph_tokenizer, each_of, Number())
-        self.notes.append(found.note("pair", len(examples.rows), packing.num_truncated))
+        examples, note = pack(found, self.reader.graph_tokenizer, pack_each, Number())
+        self.notes.append(note)
         return examples
 
     def task_file_settings(self):
@@ -93,27 +95,26 @@ class SentenceVectors(FineTuning):
     def _texts(self, paths, packing):
         bad_rows = BadRows(self.settings.skip_bad_rows)
         placed = [found for path in paths for found in self._texts_of(path, bad_rows)]
-        packed = []
+        kept = []
         for (place, text), ids in zip(
-            placed, self.graph_tokenizer.ids_of([text for _, text in placed]), strict=True
+            placed, self.reader.graph_tokenizer.ids_of([text for _, text in placed]), strict=True
         ):
             if len(ids):
-                packed.append(packing(ids))
+                kept.append(ids)
             else:
                 bad_rows.add(f"{place}: {text[:20]!r} has no tokens; delete the line")
         names = ", ".join(paths)
-        if not packed:
+        if not kept:
             raise UserError(f"{names}: no text{bad_rows.note()}")
-        if len(packed) == 1:
+        if len(kept) == 1:
             raise UserError(
                 f"{names}: a single text has no other one to differ from; add texts"
                 f"{bad_rows.note()}"
             )
-        cut = packing.num_truncated
-        note = f"; too long, so truncated: {cut:,} texts" if cut else ""
-        note = f"{names}: {console.plural(len(packed), 'text')}{note}{bad_rows.note()}"
+        ids, segment_ids, num_cut = pack_all(packing, kept)
+        note = f"; too long, so truncated: {num_cut:,} texts" if num_cut else ""
+        note = f"{names}: {console.plural(len(kept), 'text')}{note}{bad_rows.note()}"
         self.notes.append(note)
-        ids, segment_ids = map(list, zip(*packed, strict=True))
         return Examples([], {"input_ids": ids, "segment_ids": segment_ids}, [])
 
     def _texts_of(self, path, bad_rows):

@@ -8,7 +8,7 @@ import tensorflow as tf
 from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.data.rows import read_rows, renamed
 from nezha_tf.modeling.sentence_vectors import pooled
-from nezha_tf.text.packing import TextPacking
+from nezha_tf.text.packing import pack_all, text_packing
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
@@ -90,20 +90,27 @@ def pack(rows, tokenizer, max_seq_length):
     """
     vocabulary = tokenizer.vocabulary
     columns = [column for column in COLUMNS if column in rows[0].values]
-    packing = TextPacking(vocabulary, max_seq_length, is_pair=len(columns) == 2)
-    arrays, spans = {"input_ids": [], "segment_ids": [], "is_text": []}, []
+    packing = text_packing(vocabulary, max_seq_length, is_pair=len(columns) == 2)
+    tokens = {column: [] for column in columns}
     for row in rows:
-        sides = [tokenizer.tokenize_with_offsets(row.values[column]) for column in columns]
-        for column, tokens in zip(columns, sides, strict=True):
-            if not tokens:
+        for column in columns:
+            found = tokenizer.tokenize_with_offsets(row.values[column])
+            if not found:
                 raise UserError(f"{row.place}: {column} has no tokens; write a text")
-        ids, segment_ids = packing(*(vocabulary.ids_of(p.text for p in side) for side in sides))
-        is_text = np.isin(ids, (vocabulary.cls_id, vocabulary.sep_id), invert=True)
-        for name, values in zip(arrays, (ids, segment_ids, is_text.astype(np.int32)), strict=True):
-            arrays[name].append(values)
-        kept = np.count_nonzero(segment_ids == 0) - 2
-        spans.append(np.array([(token.start, token.end) for token in sides[0][:kept]]))
-    return Texts(rows, arrays, spans, packing.num_truncated, max_seq_length)
+            tokens[column].append(found)
+    sides = [
+        [np.array(vocabulary.ids_of(token.text for token in one), np.int32) for one in side]
+        for side in tokens.values()
+    ]
+    ids, segment_ids, num_cut = pack_all(packing, *sides)
+    special = (vocabulary.cls_id, vocabulary.sep_id)
+    is_text = [np.isin(row, special, invert=True).astype(np.int32) for row in ids]
+    spans = [
+        np.array([(token.start, token.end) for token in one[: np.count_nonzero(row == 0) - 2]])
+        for one, row in zip(tokens[columns[0]], segment_ids, strict=True)
+    ]
+    arrays = {"input_ids": ids, "segment_ids": segment_ids, "is_text": is_text}
+    return Texts(rows, arrays, spans, num_cut, max_seq_length)
 
 
 def covered_characters(spans):
@@ -177,7 +184,7 @@ def make_step(model, layers, pooling):
     @tf.function(autograph=False)
     def step(batch):
         names = ("input_ids", "input_mask", "segment_ids")
-        outputs = model({name: batch[name] for name in names}, training=False)
+        outputs = model({name: batch[name] for name in names}, training=False, all_outputs=True)
         if pooling == "pooler":
             return outputs["pooled_output"]
         states = [outputs["embedding_output"], *outputs["encoder_outputs"]]

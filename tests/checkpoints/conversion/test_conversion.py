@@ -200,7 +200,7 @@ def test_unilm(tmp_path):
     centred = embedded - embedded.mean(-1, keepdims=True)
     normed = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
     gamma, beta = (weights[f"bert.embeddings.LayerNorm.{name}"] for name in ("gamma", "beta"))
-    outputs = model({**inputs, "masked_lm_positions": np.array([[1]])})
+    outputs = model({**inputs, "masked_lm_positions": np.array([[1]])}, all_outputs=True)
     np.testing.assert_allclose(outputs["embedding_output"][0], normed * gamma + beta, atol=1e-6)
     # And out again: the same names, in PyTorch's spelling of today, and no table twice.
     convert(tmp_path / "ours", tmp_path / "hf", "hugging_face")

@@ -61,7 +61,7 @@ def test_a_published_folder_is_a_tokenizer_and_a_model(published, golden):
     assert isinstance(model, NezhaForPreTraining)
     assert tokenizer.convert_tokens_to_ids(tokenizer.tokenize("AB一")) == [5, 7]
     figures = golden("nezha_tiny/forward")
-    outputs = model(golden_batch(figures))
+    outputs = model(golden_batch(figures), all_outputs=True)
     for name in ("pooled_output", "sequence_output"):
         np.testing.assert_allclose(outputs[name], figures[f"out.{name}"], atol=2e-5)
     opened = open_folder(published)

@@ -100,7 +100,8 @@ def test_its_first_guess_for_a_blank_is_often_right():
             "input_mask": tf.constant((ids > 0).astype(np.int32)),
             "segment_ids": tf.zeros_like(ids),
             "masked_lm_positions": tf.constant(places)[:, None],
-        }
+        },
+        all_outputs=True,
     )
     best = tf.argmax(outputs["masked_lm_logits"][:, 0], -1).numpy()
     guesses = tokenizer.convert_ids_to_tokens(best)

@@ -7,38 +7,15 @@ from hypothesis import strategies as st
 from laws import examples
 
 from nezha_tf.modeling.finetuning import NO_CHOICE
-from nezha_tf.tasks.multiple_choice.packing import (
-    OTHER_BLANK,
-    BlankPacking,
-    QuestionPacking,
-    around,
-    truncated_lengths,
-)
+from nezha_tf.tasks.multiple_choice.packing import OTHER_BLANK, BlankPacking, QuestionPacking
 from nezha_tf.tasks.multiple_choice.task import chosen
+from nezha_tf.text.packing import pack_all
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.util.errors import UserError
 
 PAD, UNK, CLS, SEP, MASK, UNUSED = range(6)
 VOCABULARY = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", *"甲乙丙"])
 COUNTS = st.integers(0, 30)
-
-
-def popped(context, choice, question, room):
-    """The lengths when the longest text loses its last token again and again."""
-    while context + choice + question > room:
-        if context >= choice and context >= question:
-            context -= 1
-        elif choice >= context and choice >= question:
-            choice -= 1
-        else:
-            question -= 1
-    return context, choice, question
-
-
-@examples(200)
-@given(st.tuples(COUNTS, COUNTS, COUNTS), st.integers(3, 60))
-def test_the_longest_text_loses_its_last_token(lengths, room):
-    assert truncated_lengths(lengths, room) == popped(*lengths, room)
 
 
 def sides(tokens, position, room):
@@ -52,26 +29,26 @@ def sides(tokens, position, room):
     return min(position, room - behind), behind
 
 
+def packed(packing, *texts):
+    """Returns (ids, segment ids, whether a text was cut) of the texts of a row."""
+    ids, segment_ids, num_cut = pack_all(packing, *([np.array(text, np.int32)] for text in texts))
+    return ids[0].tolist(), segment_ids[0].tolist(), num_cut
+
+
 @examples(200)
-@given(COUNTS, COUNTS, st.integers(1, 40))
+@given(COUNTS, COUNTS, st.integers(2, 40))
 def test_the_window_around_a_blank(left, right, room):
-    assert around(left, right, room) == sides(range(left + 1 + right), left, room)
+    ids, _, _ = packed(BlankPacking(VOCABULARY, room + 5), [7] * left, [8] * right, [6])
+    kept = sides(range(left + 1 + right), left, room)
+    assert (ids.count(7), ids.count(8)) == kept
 
 
-@examples(60)
-@given(st.data())
-def test_a_question_is_packed_within_its_length(data):
-    length = data.draw(st.integers(7, 40))
-    texts = [data.draw(st.lists(st.integers(6, 8), min_size=1, max_size=30)) for _ in range(3)]
-    context, question, choice = texts
-    packing = QuestionPacking(VOCABULARY, length)
-    ids, segment_ids = packing(context, question, choice)
-    kept = popped(len(context), len(choice), len(question), length - 4)
-    first = [CLS, *context[: kept[0]], SEP]
-    second = [*question[: kept[2]], SEP, *choice[: kept[1]], SEP]
-    assert ids.tolist() == first + second
-    assert segment_ids.tolist() == [0] * len(first) + [1] * len(second)
-    assert packing.num_truncated == (kept != (len(context), len(choice), len(question)))
+def test_a_question_is_packed_within_its_length():
+    packing = QuestionPacking(VOCABULARY, 12)
+    ids, segment_ids, num_cut = packed(packing, [6] * 5, [7, 8], [8, 8, 6, 6])
+    first, second = [CLS, 6, 6, 6, SEP], [7, 8, SEP, 8, 8, 6, SEP]
+    assert ids == first + second and num_cut == 1
+    assert segment_ids == [0] * len(first) + [1] * len(second)
     with pytest.raises(UserError, match="must be at least 7"):
         QuestionPacking(VOCABULARY, 6)
 
@@ -80,12 +57,12 @@ def test_a_blank_is_packed():
     packing = BlankPacking(VOCABULARY, 14)
     left, right = [6, OTHER_BLANK, 7, 8], [8, OTHER_BLANK, 7, 6, 6, 6]
     # Of the ten places of choice and text, six are for the text: three on each side.
-    ids, segment_ids = packing(left, right, [6, 6, 6, 6])
+    ids, segment_ids, num_cut = packed(packing, left, right, [6, 6, 6, 6])
     # The window is [other, 7, 8] and [8, other, 7]; an other blank is four [MASK], and what is
     # then too much is cut at the edges.
-    assert ids.tolist() == [CLS, 6, 6, 6, 6, SEP, MASK, 7, 8, UNUSED, 8, MASK, MASK, SEP]
-    assert not segment_ids.any() and packing.num_truncated == 1
-    assert BlankPacking(VOCABULARY, 14)([], [], [6])[0].tolist() == [CLS, 6, SEP, UNUSED, SEP]
+    assert ids == [CLS, 6, 6, 6, 6, SEP, MASK, 7, 8, UNUSED, 8, MASK, MASK, SEP]
+    assert not any(segment_ids) and num_cut == 1
+    assert packed(packing, [], [], [6])[0] == [CLS, 6, SEP, UNUSED, SEP]
 
 
 SCORES = st.floats(-9, 9, width=32)

@@ -125,7 +125,7 @@ def test_choices_of_a_batch_are_those_one_by_one(settings, data):
             strict=True,
         ):
             inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": segment_ids}
-            logits = model({name: value[None, None] for name, value in inputs.items()})["logits"]
+            logits = model({name: value[None, None] for name, value in inputs.items()})
             scores.append(float(logits[0, 0]))
         shares = np.exp(scores) / np.exp(scores).sum()
         np.testing.assert_allclose(found[number][:count], shares, atol=1e-6)

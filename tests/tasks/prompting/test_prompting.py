@@ -1,12 +1,10 @@
 """Classification by the words in a pattern's blanks: packing, loss, a toy task, and mistakes."""
 
 import json
-import runpy
 
 import numpy as np
 import pytest
 from commands import QUICK_CONFIG
-from conftest import REPOSITORY
 from export_folders import ODD_TEXTS, Served, ask
 from helpers import rows_of, write_model_files, write_rows
 from hypothesis import given
@@ -18,9 +16,11 @@ from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.tasks.classification.settings import ClassificationSettings
 from nezha_tf.tasks.classification.task import Classification
+from nezha_tf.tasks.programs import classify
 from nezha_tf.tasks.prompting.loss import PromptLoss
 from nezha_tf.tasks.prompting.pattern import Pattern, label_tokens
 from nezha_tf.tasks.prompting.task import Prompting
+from nezha_tf.text.packing import pack_all
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.training.run import run as start
 from nezha_tf.util.errors import UserError
@@ -38,9 +38,6 @@ SETTINGS = {
 }
 
 
-run_classifier = runpy.run_path(str(REPOSITORY / "run_classifier.py"))["main"]
-
-
 def ids(text):
     return [ID[char] for char in text]
 
@@ -50,7 +47,9 @@ def ids(text):
 def test_a_pattern_is_whole_and_its_texts_are_cut(first, second, length):
     pattern = Pattern("{text_pair}，[MASK]不[MASK]。{text}", TOKENIZER, length, True)
     texts = ids("甲") * first, ids("乙") * second
-    packed, segment_ids = pattern(*texts)
+    (packed,), (segment_ids,), num_cut = pack_all(
+        pattern, *([np.array(t, np.int32)] for t in texts)
+    )
     kept = [packed.tolist().count(ID[char]) for char in "甲乙"]
     middle = [ID["，"], MASK, ID["不"], MASK, ID["。"]]
     expected = [CLS, *ids("乙") * kept[1], *middle, *ids("甲") * kept[0], SEP]
@@ -58,7 +57,7 @@ def test_a_pattern_is_whole_and_its_texts_are_cut(first, second, length):
     room = length - 7
     assert sum(kept) == min(first + second, room)
     if first + second > room:
-        assert pattern.num_truncated == 1 and len(packed) == length
+        assert num_cut == 1 and len(packed) == length
         longer, shorter = max(first, second), min(first, second)
         assert min(kept) >= min(shorter, room // 2) and max(kept) <= longer
 
@@ -140,7 +139,7 @@ def test_classes_are_learnt_and_the_folder_has_the_pattern(settings, tmp_path):
     # The program needs neither pattern nor words later.
     (folder / "predictions.jsonl").unlink()
     later = {"pattern": None, "label_words": (), "init_checkpoint": None}
-    run_classifier(settings(do_predict=True, learning_rate=("1",), **later))
+    classify(settings(do_predict=True, learning_rate=("1",), **later))
     assert [row["prediction"] for row in rows_of(folder / "predictions.jsonl")] == predicted
 
 
@@ -160,8 +159,8 @@ def test_what_is_served_is_what_the_model_says(tmp_path):
     packing = Pattern(pattern, tokenizer, 24, True)
     tokens = label_tokens(settings["labels"], settings["label_words"], tokenizer, 1)
     for number, row in enumerate(zip(texts, others, strict=True)):
-        sides = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in row]
-        packed, _ = packing(*sides)
+        ids = (tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in row)
+        (packed,), _, _ = pack_all(packing, *([np.array(side, np.int32)] for side in ids))
         place = packed.tolist().index(tokenizer.vocabulary.mask_id)
         inputs = {"input_ids": packed, "input_mask": np.ones_like(packed)}
         inputs = {n: v[None] for n, v in {**inputs, "segment_ids": np.zeros_like(packed)}.items()}
@@ -225,7 +224,7 @@ def test_pairs_need_no_segments(settings, data, tmp_path):
         ({"label_words": ("很好", "很龘")}, r"'很龘' \(of b\) is not in the vocabulary"),
         ({"label_words": ()}, "--pattern needs --label_words"),
         ({"label_type": "multi"}, "--pattern needs --label_type=single"),
-        ({"max_seq_length": 6}, "--max_seq_length=6 must be at least 7"),
+        ({"max_seq_length": 6}, "beside 6 other tokens; it must be at least 7"),
         ({"text_pair_column": "text", "text_column": "a"}, "must have {text_pair} once, as"),
     ),
 )
