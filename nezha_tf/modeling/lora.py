@@ -35,7 +35,7 @@ def enable_lora(model, rank, alpha=None):
     if adapted_layers(model):
         raise UserError("the model has adapters already; merge them, or take a new model")
     encoder = getattr(model, "encoder", model)
-    if encoder.layer_mix is not None:
+    if encoder.mixture is not None:
         raise UserError("layer_mix freezes the layers, so adapters of them are not trained")
     whole = {id(variable) for variable in encoder.pooler.weights}
     for variable in encoder.weights:

@@ -1,17 +1,11 @@
-"""Runs that train adapters (--lora_rank): what they save, and the model that they belong to."""
+"""Runs that train adapters (--lora_rank): their flags, and the model that they belong to."""
 
 import math
-import os
 
-from nezha_tf.checkpoints import adapters, loading
-from nezha_tf.checkpoints.adapters import Adapters
-from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
-from nezha_tf.checkpoints.places import weights_of
+from nezha_tf.checkpoints import adapters
+from nezha_tf.checkpoints.adapter_saving import adapters_of
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
-from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
 from nezha_tf.modeling import lora
-from nezha_tf.resources import model_path
-from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
 
 
@@ -55,25 +49,12 @@ def _told(rank, alpha):
     return f"with --lora_rank={rank} --lora_alpha={alpha:g}" if rank else "without --lora_rank"
 
 
-def saved_weights(model):
-    """Returns {TF1 name: variable} of the weights that a run saves.
-
-    Without adapters these are all; with them only what is trained, and the table of segments, which
-    may have more rows than that of the base.
-    """
-    weights = tf1_names(model)
-    if not lora.adapted_layers(model):
-        return weights
-    found = {tf1_name(variable.path): variable for variable in model.trainable_variables}
-    return {SEGMENT_TABLE: weights[SEGMENT_TABLE], **found}
-
-
-def note_base(settings, config, saved, is_chief):
+def note_base(settings, model, saved, is_chief):
     """Writes which model a run's adapters belong to, or compares it with what is written there.
 
     Args:
-      settings: the `RunSettings`; --init_checkpoint is the model.
-      config: its `NezhaConfig`.
+      settings: the `RunSettings`; --init_checkpoint is the model that they change.
+      model: the Keras model with adapters.
       saved: the names in the run's checkpoints.
       is_chief: whether this process writes.
 
@@ -81,9 +62,8 @@ def note_base(settings, config, saved, is_chief):
       UserError: the run was begun with other weights.
     """
     folder, base = settings.output_dir, settings.init_checkpoint
-    digest = adapters.fingerprint(loading.open_base(base, config, saved), saved)
-    found, there = Adapters(_lasting(base), digest, *_sizes(settings)), adapters.read(folder)
-    if there and there.fingerprint != digest:
+    found, there = adapters_of(model, base, saved), adapters.read(folder)
+    if there and there.fingerprint != found.fingerprint:
         raise UserError(
             f"the adapters in {folder} belong to another model: they were begun with {there.base}, "
             f"and --init_checkpoint={base} has other weights; pass that one, or another "
@@ -91,14 +71,6 @@ def note_base(settings, config, saved, is_chief):
         )
     if is_chief and found != there:
         adapters.write(folder, found)
-
-
-def _lasting(path):
-    """Returns a name of the weights that means the same from every folder."""
-    if model_path(path) != os.fspath(path):  # the name of a model
-        return path
-    checkpoint, _ = weights_of(path)
-    return checkpoint if storage.is_remote(checkpoint) else os.path.abspath(checkpoint)
 
 
 def line_on(model):

@@ -353,7 +353,7 @@ class Run:
 
     def _load_base(self):
         saved = set(self.compiled.state())
-        adapters.note_base(self._settings, self._task.config, saved, self._is_chief)
+        adapters.note_base(self._settings, self._model, saved, self._is_chief)
         return [*self._load_initial(), adapters.line_on(self._model)]
 
     def _best(self):

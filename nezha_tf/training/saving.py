@@ -4,9 +4,9 @@ from concurrent import futures
 
 import tensorflow as tf
 
+from nezha_tf.checkpoints.adapter_saving import saved_weights
 from nezha_tf.checkpoints.name_table import tf1_name
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
-from nezha_tf.training import adapters
 
 
 def training_state(model, optimizer, **others):
@@ -17,7 +17,7 @@ def training_state(model, optimizer, **others):
       optimizer: a `RunOptimizer` built on the model's trainable variables.
       **others: dicts of name to variable to add.
     """
-    state = {name: variable.value for name, variable in adapters.saved_weights(model).items()}
+    state = {name: variable.value for name, variable in saved_weights(model).items()}
     for variable in model.trainable_variables:
         for slot_name, slot in optimizer.slots_of(variable).items():
             state[f"{tf1_name(variable.path)}/{slot_name}"] = slot.value

@@ -56,10 +56,10 @@ def adapt(model):
 def test_the_number_of_trained_weights_is_that_of_the_formula(name):
     changes, shapes, count = SIZES[name]
     model = new_model(**changes)
-    before = model(BATCH)["logits"]
+    before = model(BATCH)
     frozen = {id(variable) for variable in model.weights}
     enable_lora(model, RANK)
-    np.testing.assert_array_equal(model(BATCH)["logits"], before)  # B begins at 0
+    np.testing.assert_array_equal(model(BATCH), before)  # B begins at 0
     adapters = [variable for variable in model.trainable_variables if id(variable) not in frozen]
     assert all(map(is_adapter, adapters))
     found = sum(np.prod(variable.shape) for variable in adapters)
@@ -72,7 +72,7 @@ def test_the_number_of_trained_weights_is_that_of_the_formula(name):
 def test_everything_trained_has_a_gradient():
     model = adapt(new_model())
     with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(model(BATCH)["logits"] ** 2)
+        loss = tf.reduce_sum(model(BATCH) ** 2)
     variables = model.trainable_variables
     gradients = tape.gradient(loss, [variable.value for variable in variables])
     for variable, gradient in zip(variables, gradients, strict=True):
@@ -85,8 +85,8 @@ def test_writing_in_tf1_names_merges_by_numpy_and_reading_is_the_base(name, tmp_
     base = new_model(**changes)
     checkpoints.save_tf1_checkpoint(base, str(tmp_path / "base"))
     model = adapt(new_model(**changes))
-    logits = model(BATCH)["logits"].numpy()
-    assert np.abs(logits - base(BATCH)["logits"]).max() > 0.01
+    logits = model(BATCH).numpy()
+    assert np.abs(logits - base(BATCH)).max() > 0.01
     checkpoints.save_tf1_checkpoint(model, str(tmp_path / "merged"))
     plain, found = tensors(tmp_path / "base"), tensors(tmp_path / "merged")
     assert found.keys() == plain.keys()
@@ -100,14 +100,37 @@ def test_writing_in_tf1_names_merges_by_numpy_and_reading_is_the_base(name, tmp_
         np.testing.assert_allclose(value, expected, atol=1e-6 if key in changed else 0, err_msg=key)
     other = new_model(**changes)
     checkpoints.load(other, str(tmp_path / "merged"))
-    np.testing.assert_allclose(other(BATCH)["logits"], logits, atol=1e-5)
+    np.testing.assert_allclose(other(BATCH), logits, atol=1e-5)
 
     # A model with adapters becomes the one of the checkpoint; its adapters begin anew.
     checkpoints.load_tf1_checkpoint(model, str(tmp_path / "base"))
     for key, variable in tf1_names(model).items():
         np.testing.assert_array_equal(variable.numpy(), plain[key], err_msg=key)
-    np.testing.assert_array_equal(model(BATCH)["logits"], base(BATCH)["logits"])
+    np.testing.assert_array_equal(model(BATCH), base(BATCH))
     assert all(np.any(layer.lora_kernel_a) for layer in adapted_layers(model))
+
+
+def test_adapters_saved_alone_give_the_model_with_their_base(tmp_path):
+    base = str(tmp_path / "base")
+    checkpoints.save_tf1_checkpoint(new_model(), base)
+    model, prefix = adapt(new_model()), str(tmp_path / "own" / "task")
+    with pytest.raises(UserError, match=r"^the model has no adapters to save"):
+        checkpoints.save_adapters(new_model(), prefix, base)
+    with pytest.raises(UserError, match=r"of the model is not that of \S+; name the model's own"):
+        checkpoints.save_adapters(adapt(other_model()), prefix, base)
+    assert not (tmp_path / "own").exists()
+    checkpoints.save_adapters(model, prefix, base)
+    own = set(tensors(prefix))
+    trained = 2 * len(adapted_layers(model)) + 4
+    assert len(own) == trained + 1  # the table of segments
+    for made in (other_model(), adapt(other_model())):
+        checkpoints.load(made, prefix)
+        np.testing.assert_allclose(made(BATCH), model(BATCH), atol=1e-5)
+
+
+def other_model():
+    keras.utils.set_random_seed(4)
+    return NezhaForSequenceClassification(TWO_LAYERS, 3)
 
 
 def test_half_precision_reads_the_merged_kernels():
@@ -116,7 +139,7 @@ def test_half_precision_reads_the_merged_kernels():
     enable_lora(half, RANK, ALPHA)
     half.set_weights(whole.get_weights())
     assert {variable.dtype for variable in half.trainable_variables} == {"float32"}
-    np.testing.assert_allclose(half(BATCH)["logits"], whole(BATCH)["logits"], atol=0.05)
+    np.testing.assert_allclose(half(BATCH), whole(BATCH), atol=0.05)
 
 
 def test_a_head_on_words_and_mistakes():
