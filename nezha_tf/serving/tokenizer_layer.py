@@ -8,7 +8,6 @@ from nezha_tf.serving.tokenizer import (
     MAX_LENGTH,
     Tokenizer,
     check_form,
-    check_pairs,
     inputs_of_strings,
     texts_of,
 )
@@ -64,8 +63,12 @@ class TokenizerLayer(keras.layers.Layer):
         sides = [_strings(texts, "texts")]
         if pairs is not None:
             sides.append(_strings(pairs, "pairs"))
-            if not tf.TensorShape(sides[0].shape).is_compatible_with(sides[1].shape):
-                check_pairs(*(side.shape[0] if side.shape else 1 for side in sides))
+            first, second = (tf.TensorShape(side.shape) for side in sides)
+            if not first.is_compatible_with(second):
+                raise UserError(
+                    f"texts have the shape {first}, but pairs {second}: give each text its second "
+                    "one"
+                )
         check_form(self.max_length, self.padding, is_pair=pairs is not None)
         return super().__call__(*sides, **kwargs)
 
