@@ -77,11 +77,12 @@ def small_body(inputs):
 def test_a_model_comes_back_without_other_files(tokenizer, expected, tmp_path, padding):
     layer = TokenizerLayer(tokenizer, LENGTH, padding, name="reader")
     model = model_of(layer, small_body, is_pair=True)
-    assert model.get_layer("reader").output["input_ids"].shape == (None, layer._length)
+    inputs = model.get_layer("reader").output
+    assert [tensor.shape for tensor in inputs] == [(None, layer._length)] * 3
     texts = [tf.constant(TEXTS), tf.constant(PAIRS)]
     found = model.predict(texts, batch_size=5, verbose=0)
-    inner = keras.Model(model.get_layer("reader").output, model.output)
-    np.testing.assert_allclose(inner(expected), found, atol=1e-6)
+    of_inputs = keras.Model(inputs, model.output)
+    np.testing.assert_allclose(of_inputs([*expected.values()]), found, atol=1e-6)
     model.save(tmp_path / "model.keras")
     opened = keras.models.load_model(tmp_path / "model.keras")
     assert opened.get_layer("reader").get_config() == layer.get_config()
