@@ -1,5 +1,7 @@
 """A Keras layer that makes a model's inputs of strings."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -32,7 +34,7 @@ class TokenizerLayer(keras.layers.Layer):
         tokenizer: Tokenizer,
         max_length: int | None = None,
         padding: str = "longest",
-        **kwargs,
+        **kwargs: Any,
     ):
         """`max_length` and `padding` are those of a call of `Tokenizer`.
 
