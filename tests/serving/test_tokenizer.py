@@ -120,7 +120,7 @@ def test_exports_read_the_same(tmp_path, is_pair):
 
 @pytest.mark.parametrize("do_lower_case", (True, False))
 def test_transformers_reads_the_same(do_lower_case):
-    transformers = pytest.importorskip("transformers", reason="pip install -e '.[interop]'")
+    transformers = pytest.importorskip("transformers", reason="pip install -e '.[transformers]'")
     texts = [*real_texts(), *NATURAL, LONG_TEXT[:3000]]
     theirs = transformers.BertTokenizer(VOCABULARY, do_lower_case=do_lower_case)
     ours = Tokenizer(VOCABULARY, do_lower_case)

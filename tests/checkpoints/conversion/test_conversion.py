@@ -417,7 +417,7 @@ def test_labels_and_case_are_told_in_the_way_of_hugging_face(tmp_path):
 
 @pytest.mark.parametrize("do_lower_case", (True, False))
 def test_the_tokenizers_library_cuts_text_alike(tmp_path, do_lower_case):
-    tokenizers = pytest.importorskip("tokenizers", reason="pip install -e '.[interop]'")
+    tokenizers = pytest.importorskip("tokenizers", reason="pip install -e '.[transformers]'")
     rng = np.random.default_rng(0)
     sizes = {"vocab_size": 9200, "max_position_embeddings": 16}
     config = config_of(rng, position_encoding="absolute", **sizes)
