@@ -75,6 +75,7 @@ class TokenizerLayer(keras.layers.Layer):
         return super().__call__(*sides, **kwargs)
 
     def call(self, texts, pairs=None):
+        """Returns the dict of `Tokenizer` for string tensors."""
         sides = [texts] if pairs is None else [texts, pairs]
         is_single = texts.shape.rank == 0
         sides = [side[None] if is_single else side for side in sides]
@@ -83,6 +84,7 @@ class TokenizerLayer(keras.layers.Layer):
         return {n: v[0] for n, v in inputs.items()} if is_single else inputs
 
     def compute_output_spec(self, texts, pairs=None):
+        """Returns the dict of `KerasTensor`s that a call returns for such `KerasTensor`s."""
         shape = (*texts.shape, self._length)
         return {name: keras.KerasTensor(shape, dtype="int32") for name in MODEL_INPUTS}
 
