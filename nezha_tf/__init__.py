@@ -24,6 +24,13 @@ _PUBLIC = {
     "TokenizerLayer": "nezha_tf.serving.tokenizer_layer",
     "Vocabulary": "nezha_tf.text.vocabulary",
     "load": "nezha_tf.checkpoints.folder",
+    "TextClassifier": "nezha_tf.estimators.understanding",
+    "TokenTagger": "nezha_tf.estimators.understanding",
+    "QuestionAnswerer": "nezha_tf.estimators.understanding",
+    "MultipleChoice": "nezha_tf.estimators.understanding",
+    "TextGenerator": "nezha_tf.estimators.writing",
+    "MaskFiller": "nezha_tf.estimators.writing",
+    "TextEncoder": "nezha_tf.estimators.writing",
     "TargetFormat": "nezha_tf.generation.target_format",
     "GenerationOptions": "nezha_tf.generation.options",
     "Generator": "nezha_tf.generation.generator",
@@ -44,6 +51,13 @@ if typing.TYPE_CHECKING:
     from nezha_tf.checkpoints import folder as _folder
     from nezha_tf.checkpoints.folder import load as load
     from nezha_tf.config import NezhaConfig as NezhaConfig
+    from nezha_tf.estimators.understanding import MultipleChoice as MultipleChoice
+    from nezha_tf.estimators.understanding import QuestionAnswerer as QuestionAnswerer
+    from nezha_tf.estimators.understanding import TextClassifier as TextClassifier
+    from nezha_tf.estimators.understanding import TokenTagger as TokenTagger
+    from nezha_tf.estimators.writing import MaskFiller as MaskFiller
+    from nezha_tf.estimators.writing import TextEncoder as TextEncoder
+    from nezha_tf.estimators.writing import TextGenerator as TextGenerator
     from nezha_tf.generation.generator import Generator as Generator
     from nezha_tf.generation.options import GenerationOptions as GenerationOptions
     from nezha_tf.generation.target_format import TargetFormat as TargetFormat

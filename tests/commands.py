@@ -18,6 +18,7 @@ from absl import flags
 from conftest import REPOSITORY, RESOURCES
 from waiting import TIME_LIMIT, ended, read_line
 
+from nezha_tf import cli
 from nezha_tf.programs import table
 from nezha_tf.util import settings
 
@@ -123,7 +124,7 @@ class ForkedProgram:
 def _flags_of(program, arguments):
     with program_flags.forgotten_afterwards(), contextlib.chdir(REPOSITORY):
         settings.define(settings_class_of(program))
-        flags.FLAGS([program, *arguments])
+        cli.parse([program, *arguments])
         return json.dumps(flags.FLAGS.flag_values_dict())
 
 
@@ -136,7 +137,7 @@ def settings_of(settings_class, *arguments):
     """Returns the settings of a command line, which may contain "--flagfile=..."."""
     flag_values = flags.FlagValues()
     settings.define(settings_class, flag_values)
-    flag_values(["program", *arguments])
+    cli.parse(["program", *arguments], flag_values)
     return settings.from_flags(settings_class, flag_values)
 
 

@@ -29,6 +29,7 @@ ROOMS = (
     "serving",
     "generation",
     "tasks",
+    "estimators",
     "ablation",
 )
 # The package itself imports on first use, and `python -m nezha_tf` starts a program.

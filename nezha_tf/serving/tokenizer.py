@@ -8,13 +8,13 @@ from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.serving.any_model import MAX_SEQ_LENGTH, length_of
-from nezha_tf.serving.text_reader import MODEL_INPUTS
+from nezha_tf.serving.text_reader import TextReader, inputs_of
 from nezha_tf.text.detokenization import detokenize
-from nezha_tf.text.graph_tokenizer import GraphTokenizer
-from nezha_tf.text.packing import TextPacking
+from nezha_tf.text.packing import text_packing
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from nezha_tf.util.errors import UserError
@@ -92,14 +92,9 @@ class Tokenizer(FullTokenizer):
             check_pairs(*map(len, sides))
         length = self.max_length if max_length is None else max_length
         check_form(length, padding, is_pair=pairs is not None)
-        tokens = [self._graph_tokenizer.ids_of(side) for side in sides]
-        packing = TextPacking(self.vocabulary, length, pairs is not None)
-        packed = [packing(*row) for row in zip(*tokens, strict=True)]
-        ids, segment_ids = zip(*packed, strict=True) if packed else ((), ())
-        masks = [np.ones_like(row) for row in ids]
-        width = max([1 + len(sides), *map(len, ids)]) if padding == LONGEST else length
-        arrays = (_padded(rows, width) for rows in (ids, masks, segment_ids))
-        return dict(zip(MODEL_INPUTS, arrays, strict=True))
+        function = _graph_of(self.reader, len(sides), int(length), padding)
+        inputs = function(*(tf.constant(side, tf.string) for side in sides))
+        return {name: values.numpy() for name, values in inputs.items()}
 
     def decode(self, ids: Any) -> str | list:
         """Returns the text of ids [T], or a list of the texts of ids [B, T].
@@ -125,12 +120,40 @@ class Tokenizer(FullTokenizer):
         return detokenize(self.convert_ids_to_tokens(ids))
 
     @functools.cached_property
-    def _graph_tokenizer(self):
-        return GraphTokenizer(self.vocabulary, self.do_lower_case)
+    def reader(self):
+        """Its `TextReader`, which does the same in the graph."""
+        with tf.init_scope():  # what it holds would otherwise belong to a graph, where in one
+            return TextReader(self)
 
     def __reduce__(self):
         # What belongs to a graph can neither be copied nor go to another process.
         return type(self), (None, self.do_lower_case, self.vocabulary, self.max_length)
+
+
+def inputs_of_strings(reader, sides, max_length, padding):
+    """Returns the dict of `Tokenizer`, of tensors.
+
+    Args:
+      reader: `TextReader`.
+      sides: list of the texts, and of their pairs if there are any, string [B].
+      max_length, padding: as `check_form` lets them pass.
+    """
+    packing = text_packing(reader.vocabulary, max_length, is_pair=len(sides) == 2)
+    packed = packing(*map(reader.ids, sides))
+    least = packing.num_fixed if padding == LONGEST else max_length
+    return inputs_of(packed.ids, packed.segment_ids, least)
+
+
+@functools.lru_cache(maxsize=16)
+def _graph_of(reader, num_sides, max_length, padding):
+    """Returns `inputs_of_strings` as a graph, which is many times as fast for a few texts."""
+    specs = [tf.TensorSpec([None], tf.string)] * num_sides
+
+    def function(*sides):
+        with tf.device("/cpu:0"):  # there are no strings elsewhere
+            return inputs_of_strings(reader, sides, max_length, padding)
+
+    return tf.function(function, specs, autograph=False)
 
 
 def texts_of(texts, name):
@@ -175,11 +198,3 @@ def check_form(max_length, padding, is_pair):
             f"max_length={max_length!r}: give a whole number of at least {least}, for a token "
             f"{what} special ones"
         )
-
-
-def _padded(rows, width):
-    """Returns arrays [n] with zeros behind them as one, int32 [B, width]."""
-    padded = np.zeros((len(rows), width), np.int32)
-    for place, row in zip(padded, rows, strict=True):
-        place[: len(row)] = row
-    return padded

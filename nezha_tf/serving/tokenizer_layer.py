@@ -3,8 +3,15 @@
 import keras
 import tensorflow as tf
 
-from nezha_tf.serving.text_reader import MODEL_INPUTS, TextReader, cut
-from nezha_tf.serving.tokenizer import MAX_LENGTH, Tokenizer, check_form, check_pairs, texts_of
+from nezha_tf.serving.text_reader import MODEL_INPUTS
+from nezha_tf.serving.tokenizer import (
+    MAX_LENGTH,
+    Tokenizer,
+    check_form,
+    check_pairs,
+    inputs_of_strings,
+    texts_of,
+)
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.util.errors import UserError
 
@@ -49,7 +56,7 @@ class TokenizerLayer(keras.layers.Layer):
         self.max_length = tokenizer.max_length if max_length is None else max_length
         self.padding = padding
         check_form(self.max_length, padding, is_pair=False)
-        self._tokenizer, self._reader = tokenizer, TextReader(tokenizer)
+        self._tokenizer, self._reader = tokenizer, tokenizer.reader
         self.built = True
 
     def __call__(self, texts, pairs=None, **kwargs):
@@ -65,23 +72,19 @@ class TokenizerLayer(keras.layers.Layer):
     def call(self, texts, pairs=None):
         sides = [texts] if pairs is None else [texts, pairs]
         is_single = texts.shape.rank == 0
-        ids = [self._reader.ids(side[None] if is_single else side) for side in sides]
-        second = ids[1] if pairs is not None else None
-        inputs = self._reader.packed(*cut(ids[0], second, self.max_length - 1 - len(sides)))
-        return {name: self._formed(inputs[name], is_single) for name in MODEL_INPUTS}
-
-    def _formed(self, values, is_single):
-        if self.padding == MAX_LENGTH:
-            missing = self.max_length - tf.shape(values)[1]
-            values = tf.pad(values, [[0, 0], [0, missing]])
-            values = tf.ensure_shape(values, [None, self.max_length])
-        return values[0] if is_single else values
+        sides = [side[None] if is_single else side for side in sides]
+        inputs = inputs_of_strings(self._reader, sides, self.max_length, self.padding)
+        inputs = {n: tf.ensure_shape(v, [None, self._length]) for n, v in inputs.items()}
+        return {n: v[0] for n, v in inputs.items()} if is_single else inputs
 
     def compute_output_spec(self, texts, pairs=None):
-        length = self.max_length if self.padding == MAX_LENGTH else None
-        return {
-            name: keras.KerasTensor((*texts.shape, length), dtype="int32") for name in MODEL_INPUTS
-        }
+        shape = (*texts.shape, self._length)
+        return {name: keras.KerasTensor(shape, dtype="int32") for name in MODEL_INPUTS}
+
+    @property
+    def _length(self):
+        """T, or None if it depends on the texts."""
+        return self.max_length if self.padding == MAX_LENGTH else None
 
     def get_config(self):
         return {

@@ -42,9 +42,9 @@ def answer(settings):
 def choose(settings):
     """Runs `MultipleChoiceSettings`."""
     from nezha_tf.tasks.finetuning.sweep import run
-    from nezha_tf.tasks.multiple_choice.task import MultipleChoice
+    from nezha_tf.tasks.multiple_choice.task import MultipleChoiceTask
 
-    run_and_export(run, settings, MultipleChoice)
+    run_and_export(run, settings, MultipleChoiceTask)
 
 
 def make_vectors(settings):

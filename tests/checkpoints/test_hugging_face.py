@@ -197,7 +197,7 @@ def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
     for library, name in (("torch", "a.bin"), ("safetensors", "a.safetensors")):
         (tmp_path / name).write_bytes(b"x")
         monkeypatch.setitem(sys.modules, library, None)
-        assert_refused(tmp_path / name, rf"needs {library} .*\[interop\]")
+        assert_refused(tmp_path / name, rf"needs {library} .*\[{library}\]")
 
 
 class Intruder:

@@ -64,6 +64,8 @@ def problem_of(words):
     if program.endswith(".sh") or program == "bash":
         script = program if program.endswith(".sh") else rest[0]
         return None if (REPOSITORY / script).is_file() else f"no file {script}"
+    if program == "nezha_tf":  # the command, as it is installed
+        return unknown_flag(f"{rest[0]}.py", rest[1:]) if rest else None
     if program != "python":
         return None if program in OTHERS else f"unknown program {program}"
     if rest[0] in ("-m", "-c"):

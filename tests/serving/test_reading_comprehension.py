@@ -16,10 +16,12 @@ from export_folders import (
 
 from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.data.squad import Question, read_questions
+from nezha_tf.serving.text_reader import TextReader
 from nezha_tf.tasks.finetuning.evaluation import predict
-from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch
+from nezha_tf.tasks.reading_comprehension.answers import answers_to
 from nezha_tf.tasks.reading_comprehension.data import WindowedQuestions
 from nezha_tf.tasks.reading_comprehension.loss import AnswerSpanLoss
+from nezha_tf.tasks.reading_comprehension.search import AnswerSearch
 
 SETTINGS = {
     "task": "reading_comprehension",
@@ -75,29 +77,22 @@ def test_answers_equal_the_program(exports, name):
     task = folder.task
     lengths = (task[n] for n in ("max_seq_length", "max_query_length", "doc_stride"))
     rows = [Question(str(n), passage, text, ()) for n, (text, passage) in enumerate(QUESTIONS)]
-    windows = WindowedQuestions(rows, folder.tokenizer, *lengths)
+    windows = WindowedQuestions(rows, TextReader(folder.tokenizer), *lengths)
     reader = ArrayReader(windows.arrays, task["max_seq_length"])
     logits = predict(folder.make_model(), AnswerSpanLoss(), reader, 32, False)
-    threshold = task["null_score_diff_threshold"] if name == "negative" else None
-    search = AnswerSearch(task["n_best_size"], task["max_answer_length"], threshold)
+    expected = answers_to(AnswerSearch(task), windows.examples, *logits.values())
     found = ask_all(exports[name], QUESTIONS)
-    answered = 0
-    for row, example in enumerate(windows.examples):
-        part = slice(example.first_window, example.first_window + len(example.windows))
-        expected = search(example, logits["start_logits"][part], logits["end_logits"][part])
-        best = expected.best
+    for row, prediction in enumerate(expected):
+        best = prediction.best
         place = (-1, -1) if best.start is None else (best.start, best.end)
-        assert (found["answer"][row], *(found[n][row] for n in ("start", "end"))) == (
-            best.text,
-            *place,
-        )
-        np.testing.assert_allclose(found["score"][row], best.score, atol=1e-5)
-        np.testing.assert_allclose(found["probability"][row], best.probability, atol=1e-5)
-        if threshold is not None:
-            diff = found["null_score_diff"][row]
-            np.testing.assert_allclose(diff, expected.null_score_diff, atol=1e-5)
-        answered += bool(best.text)
-    assert answered == len(QUESTIONS) if threshold is None else 0 < answered < len(QUESTIONS)
+        assert (found["answer"][row], found["start"][row], found["end"][row]) == (best.text, *place)
+        numbers = {"score": best.score, "probability": best.probability}
+        if name == "negative":
+            numbers["null_score_diff"] = prediction.null_score_diff
+        for key, number in numbers.items():
+            np.testing.assert_allclose(found[key][row], number, atol=1e-5)
+    answered = np.count_nonzero(found["answer"] != "")
+    assert answered == len(QUESTIONS) if name == "plain" else 0 < answered < len(QUESTIONS)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -6,9 +6,16 @@ import os
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
-from nezha_tf.tasks.finetuning.windows import best_windows
+from nezha_tf.serving.text_reader import Tokens
+from nezha_tf.serving.windows import Windows
+from nezha_tf.tasks.reading_comprehension.search import ReadPassages
+from nezha_tf.text.packing import ragged_of
 from nezha_tf.util import files
+
+# Questions whose answers are searched at a time.
+SEARCHED_AT_ONCE = 32
 
 
 class Candidate(NamedTuple):
@@ -42,94 +49,67 @@ class Prediction(NamedTuple):
     null_score_diff: float | None
 
 
-class AnswerSearch:
-    """Finds the answers of questions as BERT's run_squad.py does, but considers every span.
-
-    run_squad.py combines only the most probable starts and ends. The logits of a span come from
-    the window in which its first token has the most context.
-    """
-
-    def __init__(self, n_best_size, max_answer_length, null_score_diff_threshold=None):
-        """Takes the flags of run_mrc.py; without a threshold every question has an answer."""
-        self._n_best_size = n_best_size
-        self._max_answer_length = max_answer_length
-        self._threshold = null_score_diff_threshold
-
-    def __call__(self, example, start_logits, end_logits):
-        """Returns the `Prediction` for a question.
-
-        Args:
-          example: `Example`.
-          start_logits, end_logits: lists of float arrays [T], one for each of the example's
-            windows, or for the first of them.
-        """
-        starts, ends = span_logits(example, start_logits, end_logits, self._max_answer_length)
-        candidates = self._best_texts(example.passage, starts, ends)
-        best, null_score_diff = candidates[0], None
-        if self._threshold is not None:
-            # No answer has its score from the window that gives it the lowest one.
-            pairs = zip(start_logits, end_logits, strict=True)
-            logits = min(((float(s[0]), float(e[0])) for s, e in pairs), key=sum)
-            null = Candidate("", None, None, *logits)
-            null_score_diff = null.score - best.score
-            ranked = sorted([*candidates, null], key=lambda c: -c.score)[: self._n_best_size]
-            candidates = [*ranked, *(c for c in (best, null) if c not in ranked)]
-            best = null if null_score_diff > self._threshold else best
-        candidates = _with_probabilities(candidates)
-        best = next(candidate for candidate in candidates if candidate.text == best.text)
-        return Prediction(best, candidates, null_score_diff)
-
-    def _best_texts(self, passage, starts, ends):
-        """Returns the best candidates with different texts, best first."""
-        scores, candidates = starts[:, None] + ends, {}
-        for place in np.argsort(-scores, axis=None, kind="stable"):
-            first, more = divmod(int(place), scores.shape[1])
-            if len(candidates) == self._n_best_size or scores[first, more] == -np.inf:
-                break
-            start, end = passage.characters_of(first, first + more)
-            text = passage.text[start:end]
-            logits = float(starts[first]), float(ends[first, more])
-            candidates.setdefault(text, Candidate(text, start, end, *logits))
-        return list(candidates.values())
-
-
-def span_logits(example, start_logits, end_logits, max_answer_length):
-    """Returns the logits of all spans of a passage.
+def answers_to(search, examples, start_logits, end_logits):
+    """Yields the `Prediction` for each question.
 
     Args:
-      example, start_logits, end_logits: see `AnswerSearch.__call__`.
-      max_answer_length: L, most tokens of a span.
-
-    Returns:
-      (starts [P], ends [P, L]), float64: the span of tokens p to p + n has the logits starts[p]
-      and ends[p, n]; ends is -inf if the span goes beyond its window. P is the number of tokens
-      in windows with logits.
+      search: `AnswerSearch`.
+      examples: list of `data.Example`, the questions in order.
+      start_logits, end_logits: lists of float arrays [T], one for each window of all questions, or
+        for the first windows: then the last question may have only some of its windows.
     """
-    windows = example.windows[: len(start_logits)]
-    num_tokens = sum(windows[-1])
-    window_starts, window_lengths = np.array(windows).T
-    best = best_windows(windows, num_tokens)
-    # The place of each token of the passage in the concatenated logits of all windows.
-    base = np.cumsum([0, *map(len, start_logits[:-1])])
-    token = np.arange(num_tokens)
-    place = (base + example.offset - window_starts)[best] + token
-    length = np.arange(min(max_answer_length, num_tokens))
-    window_ends = (window_starts + window_lengths)[best]
-    is_inside = (token + 1)[:, None] + length <= window_ends[:, None]
-    # A nan (from an overflow) must not become a candidate; the loss shows the overflow.
-    all_starts, all_ends = (
-        np.nan_to_num(np.concatenate(logits).astype(np.float64), nan=-1e9)
-        for logits in (start_logits, end_logits)
+    step = tf.function(search, autograph=False, reduce_retracing=True)
+    for first in range(0, len(examples), SEARCHED_AT_ONCE):
+        some = examples[first : first + SEARCHED_AT_ONCE]
+        part = slice(some[0].first_window, some[-1].first_window + len(some[-1].windows))
+        logits = start_logits[part], end_logits[part]
+        with tf.device("/cpu:0"):
+            found = step(read_passages(some, *logits))
+        found = {name: values.numpy() for name, values in found.items()}
+        for row, example in enumerate(some):
+            own = slice(example.first_window - part.start, None)
+            ends = zip(*(values[own][: len(example.windows)] for values in logits), strict=True)
+            # The score of no answer is that of the window that gives it the lowest one.
+            null = min(((float(s[0]), float(e[0])) for s, e in ends), key=sum)
+            values = {name: array[row] for name, array in found.items()}
+            yield _prediction(example, values, null if search.has_null else None)
+
+
+def read_passages(examples, start_logits, end_logits):
+    """Returns the `ReadPassages` of examples, with the logits of their windows or of the first."""
+    windows = np.concatenate([example.windows for example in examples])[: len(start_logits)]
+    rows = np.repeat(range(len(examples)), [len(example.windows) for example in examples])
+    rows = rows[: len(windows)]
+    starts, lengths = windows.T
+    ends = np.zeros(len(examples), int)
+    np.maximum.at(ends, rows, starts + lengths)
+    places = [
+        ragged_of([getattr(e.passage, name)[:end] for e, end in zip(examples, ends, strict=True)])
+        for name in ("ids", "starts", "ends")
+    ]
+    texts = tf.constant([example.passage.text for example in examples])
+    tokens = Tokens(tf.strings.unicode_split(texts, "UTF-8"), *places)
+    given = (rows, starts, lengths, np.bincount(rows, minlength=len(examples)))
+    offsets = tf.constant([example.offset for example in examples], tf.int64)
+    logits = (ragged_of(values).to_tensor() for values in (start_logits, end_logits))
+    return ReadPassages(
+        tokens, Windows(*(tf.constant(v, tf.int64) for v in given)), offsets, *logits
     )
-    ends = all_ends[np.where(is_inside, place[:, None] + length, 0)]
-    return all_starts[place], np.where(is_inside, ends, -np.inf)
 
 
-def _with_probabilities(candidates):
-    scores = np.array([candidate.score for candidate in candidates])
-    shares = np.exp(scores - scores.max())
-    shares /= shares.sum()
-    return [c._replace(probability=float(p)) for c, p in zip(candidates, shares, strict=True)]
+def _prediction(example, found, null):
+    """Returns the `Prediction` of what the search found in a passage: dict of arrays [K]."""
+    candidates = []
+    for place in range(found["count"]):
+        start, end = int(found["start"][place]), int(found["end"][place])
+        logits = float(found["start_logit"][place]), float(found["end_logit"][place])
+        if start < 0:
+            start, end, logits = None, None, null
+        text = "" if start is None else example.passage.text[start:end]
+        probability = float(found["probability"][place])
+        candidates.append(Candidate(text, start, end, *logits, probability))
+    difference = float(found["null_score_diff"]) if null else None
+    return Prediction(candidates[found["predicted"]], candidates, difference)
 
 
 COLUMNS = ("id", "rank", "text", "start", "end", "probability", "start_logit", "end_logit")

@@ -1,14 +1,15 @@
 """Questions and passages as windows: [CLS] question [SEP] part of the passage [SEP]."""
 
-import functools
-import unicodedata
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from nezha_tf.data.lines import BadRows
 from nezha_tf.data.squad import Question
-from nezha_tf.tasks.finetuning.windows import Window, windows_of
+from nezha_tf.serving.windows import windows_on
+from nezha_tf.text.graph_tokenizer import TOKENIZED_AT_ONCE, each_row
+from nezha_tf.text.packing import pack_all, rows_of, text_packing
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
@@ -40,24 +41,34 @@ class Passage(NamedTuple):
         return (int(inside[0]), int(inside[-1])) if len(inside) else None
 
 
-def make_passage(text, tokenizer):
-    """Returns the `Passage` of a text, tokenized by a `FullTokenizer`.
+def passages_of(texts, reader):
+    """Yields the `Passage` of each of a list of texts, tokenized by a `TextReader`."""
+    for first in range(0, len(texts), TOKENIZED_AT_ONCE):
+        part = texts[first : first + TOKENIZED_AT_ONCE]
+        tokens = with_marks(reader.tokens(tf.constant(part)))
+        columns = (rows_of(values) for values in (tokens.ids, tokens.starts, tokens.ends))
+        yield from map(Passage, part, *columns)
 
-    Combining marks that lower-casing drops (accents in characters of their own) belong to the token
-    before them, so that an answer keeps them.
+
+def with_marks(tokens):
+    """Returns `Tokens` extended by the combining marks after them, so that an answer keeps these.
+
+    They are accents in characters of their own, which lower-casing drops.
     """
-    tokens = tokenizer.tokenize_with_offsets(text)
-    ids = tokenizer.convert_tokens_to_ids([token.text for token in tokens])
-    starts = [token.start for token in tokens]
-    bounds = [*starts, len(text)][1:]
-    ends = [_past_marks(text, p.end, bound) for p, bound in zip(tokens, bounds, strict=True)]
-    return Passage(text, *(np.array(values, np.int32) for values in (ids, starts, ends)))
-
-
-def _past_marks(text, end, bound):
-    while end < bound and unicodedata.category(text[end]) == "Mn":
-        end += 1
-    return end
+    characters, ends = tokens.characters, tokens.ends
+    other = tf.where(~tf.strings.regex_full_match(characters.values, r"\p{Mn}"))[:, 0]
+    other = tf.concat([other, [tf.size(characters.values, tf.int64)]], axis=0)
+    rows = ends.value_rowids()
+    base = tf.gather(characters.row_starts(), rows)
+    end = tf.cast(ends.values, tf.int64)
+    past = tf.gather(other, tf.searchsorted(other, base + end)) - base
+    # A token must not extend into the next token or beyond the text.
+    following = tf.concat([tokens.starts.values[1:], [0]], axis=0)
+    is_last = tf.concat([rows[1:] != rows[:-1], [True]], axis=0)[: tf.size(rows)]
+    length = tf.gather(characters.row_lengths(), rows)
+    bound = tf.where(is_last, length, tf.cast(following[: tf.size(rows)], tf.int64))
+    end = tf.maximum(end, tf.minimum(past, bound))
+    return tokens._replace(ends=ends.with_values(tf.cast(end, tf.int32)))
 
 
 class Example(NamedTuple):
@@ -67,14 +78,14 @@ class Example(NamedTuple):
       question: `Question`.
       passage: `Passage`.
       offset: the place in each window where the passage begins.
-      windows: list of the `Window`s on the passage.
+      windows: int64 [W, 2], the first token and the number of tokens of each window.
       first_window: the index of the first of them among the windows of all questions.
     """
 
     question: Question
     passage: Passage
     offset: int
-    windows: list[Window]
+    windows: np.ndarray
     first_window: int
 
 
@@ -89,11 +100,11 @@ class WindowedQuestions:
     """
 
     def __init__(
-        self, questions, tokenizer, max_seq_length, max_query_length, doc_stride, bad_rows=None
+        self, questions, reader, max_seq_length, max_query_length, doc_stride, bad_rows=None
     ):
         """Args:
           questions: list of `Question`.
-          tokenizer: `FullTokenizer`.
+          reader: `TextReader`.
           max_seq_length: most tokens of a window, special ones included.
           max_query_length: most tokens of a question; the ends of longer ones are cut off.
           doc_stride: number of tokens between the starts of two windows.
@@ -104,36 +115,46 @@ class WindowedQuestions:
             question, passage or first answer has no tokens.
         """
         _check_lengths(max_seq_length, max_query_length, doc_stride)
-        bad_rows, vocabulary = bad_rows or BadRows(), tokenizer.vocabulary
-        passage_of = functools.cache(lambda text: make_passage(text, tokenizer))
-        names = ("input_ids", "segment_ids", "start_positions", "end_positions")
-        self.examples, self.arrays = [], {name: [] for name in names}
-        targets, num_truncated = [], 0
-        for question in console.progress(questions, desc="cutting windows", unit="question"):
-            passage = passage_of(question.context)
-            query = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(question.text))
+        bad_rows, contexts = (
+            bad_rows or BadRows(),
+            list(dict.fromkeys(q.context for q in questions)),
+        )
+        passages = dict(zip(contexts, passages_of(contexts, reader), strict=True))
+        queries = each_row(reader.ids, [question.text for question in questions])
+        kept, num_truncated = [], 0
+        for question, query in zip(questions, queries, strict=True):
+            passage = passages[question.context]
             fault, target = _fault_and_target(question, query, passage)
             if fault:
                 bad_rows.add(f"{question.place}: {fault}")
                 continue
             num_truncated += len(query) > max_query_length
-            query = [vocabulary.cls_id, *query[:max_query_length], vocabulary.sep_id]
-            room, offset = max_seq_length - len(query) - 1, len(query)
-            windows = windows_of(len(passage.ids), room, doc_stride, is_last_full=False)
-            first_window = len(self.arrays["input_ids"])
-            self.examples.append(Example(question, passage, offset, windows, first_window))
-            targets.append(target)
-            for window in windows:
-                shown = passage.ids[window.start : window.start + window.length]
-                ids = np.array([*query, *shown, vocabulary.sep_id], np.int32)
-                segment_ids = (np.arange(len(ids)) >= offset).astype(np.int32)
-                row = (ids, segment_ids, *_positions(target, window, offset))
-                for name, value in zip(names, row, strict=True):
-                    self.arrays[name].append(value)
-        if not self.examples:
+            kept.append((question, query[:max_query_length], passage, target))
+        if not kept:
             raise UserError(f"no question is left; the first fault: {bad_rows.first}")
-        for name in names[2:]:
-            self.arrays[name] = np.array(self.arrays[name], np.int32)
+        offsets = np.array([len(query) + 2 for _, query, _, _ in kept])  # [CLS] question [SEP]
+        num_tokens = np.array([len(passage.ids) for _, _, passage, _ in kept])
+        windows = windows_on(
+            num_tokens, max_seq_length - 1 - offsets, doc_stride, is_last_full=False
+        )
+        in_questions = np.split(
+            np.stack([windows.starts, windows.lengths], axis=1), np.cumsum(windows.counts)[:-1]
+        )
+        self.examples, positions, asked, shown = [], [], [], []
+        for (question, query, passage, target), offset, of_question in zip(
+            kept, offsets.tolist(), in_questions, strict=True
+        ):
+            self.examples.append(Example(question, passage, offset, of_question, len(shown)))
+            for start, length in of_question.tolist():
+                asked.append(query)
+                shown.append(passage.ids[start : start + length])
+                positions.append(_positions(target, start, length, offset))
+        packing = text_packing(reader.vocabulary, max_seq_length, is_pair=True)
+        ids, segment_ids, _ = pack_all(packing, asked, shown)
+        starts, ends = np.array(positions, np.int32).T
+        names = ("input_ids", "segment_ids", "start_positions", "end_positions")
+        self.arrays = dict(zip(names, (ids, segment_ids, starts, ends), strict=True))
+        targets = [target for *_, target in kept]
         self.counts = {"questions truncated": num_truncated, **self._count_answers(targets)}
 
     def description(self):
@@ -185,7 +206,7 @@ def _check_lengths(max_seq_length, max_query_length, doc_stride):
 
 def _fault_and_target(question, query, passage):
     """Returns (fault or None, (first, last) of the first answer's tokens or None)."""
-    if not query:
+    if not len(query):
         return "the question has no tokens", None
     if not len(passage.ids):
         return "its passage has no tokens", None
@@ -196,9 +217,9 @@ def _fault_and_target(question, query, passage):
     return None if target else f"the answer {answer.text!r} has no tokens", target
 
 
-def _positions(target, window, offset):
+def _positions(target, start, length, offset):
     """Returns (start, end) of the answer in a window; (0, 0) if the window lacks part of it."""
     if not target:
         return 0, 0
-    first, last = (token - window.start for token in target)
-    return (first + offset, last + offset) if 0 <= first <= last < window.length else (0, 0)
+    first, last = (token - start for token in target)
+    return (first + offset, last + offset) if 0 <= first <= last < length else (0, 0)

@@ -5,9 +5,10 @@ from nezha_tf.data.lines import BadRows
 from nezha_tf.data.squad import read_questions
 from nezha_tf.tasks.finetuning.task import FineTuning
 from nezha_tf.tasks.reading_comprehension import metrics
-from nezha_tf.tasks.reading_comprehension.answers import AnswerSearch, write_answers
+from nezha_tf.tasks.reading_comprehension.answers import answers_to, write_answers
 from nezha_tf.tasks.reading_comprehension.data import WindowedQuestions
 from nezha_tf.tasks.reading_comprehension.loss import AnswerSpanLoss
+from nezha_tf.tasks.reading_comprehension.search import AnswerSearch
 from nezha_tf.util import console
 
 
@@ -22,12 +23,7 @@ class ReadingComprehension(FineTuning):
     def __init__(self, settings):
         if settings.do_eval:
             metrics.require_libraries(settings.metric)
-        has_impossible = settings.version_2_with_negative
-        self._search = AnswerSearch(
-            settings.n_best_size,
-            settings.max_answer_length,
-            settings.null_score_diff_threshold if has_impossible else None,
-        )
+        self._search = AnswerSearch(vars(settings))
         super().__init__(settings)
 
     def read(self, part):
@@ -39,7 +35,7 @@ class ReadingComprehension(FineTuning):
         with_impossible = is_prediction or settings.version_2_with_negative
         questions = read_questions(names, with_impossible, not is_prediction, bad_rows)
         lengths = (settings.max_seq_length, settings.max_query_length, settings.doc_stride)
-        examples = WindowedQuestions(questions, self.tokenizer, *lengths, bad_rows)
+        examples = WindowedQuestions(questions, self.reader, *lengths, bad_rows)
         self.notes.append(f"{', '.join(names)}: {examples.description()}{bad_rows.note()}")
         return examples
 
@@ -73,12 +69,9 @@ class ReadingComprehension(FineTuning):
         """Returns (list of `Example`, list of `Prediction`) of the questions with outputs."""
         starts, ends = outputs["start_logits"], outputs["end_logits"]
         examples = [e for e in self.examples[part].examples if e.first_window < len(starts)]
-        predictions = []
-        for example in console.progress(examples, desc="searching answers", unit="question"):
-            first = example.first_window
-            part_of = slice(first, first + len(example.windows))
-            predictions.append(self._search(example, starts[part_of], ends[part_of]))
-        return examples, predictions
+        answers = answers_to(self._search, examples, starts, ends)
+        bar = {"total": len(examples), "desc": "searching answers", "unit": "question"}
+        return examples, list(console.progress(answers, **bar))
 
     def _measured(self, examples, predictions):
         return metrics.measure(

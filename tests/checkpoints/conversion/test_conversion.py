@@ -77,7 +77,7 @@ def test_hugging_face_comes_back_bit_by_bit(tmp_path, kind):
     peer = GOLDEN / f"hugging_face_{kind}"
     report = convert(peer, tmp_path / "ours", "nezha_tf")
     assert "not compared with Hugging Face's code (no_such_library not installed)" in report
-    assert "pip install -e '.[interop]'" in report
+    assert "pip install -e '.[transformers]'" in report
     convert(tmp_path / "ours", tmp_path / "back", "hugging_face")
     stored = load_file(peer / SAFETENSORS)
     stored.pop("roformer.encoder.embed_positions.weight", None)  # Sinusoids, so no weights.

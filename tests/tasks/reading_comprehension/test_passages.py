@@ -5,7 +5,8 @@ import random
 import pytest
 from conftest import RESOURCES
 
-from nezha_tf.tasks.reading_comprehension.data import make_passage
+from nezha_tf.serving.text_reader import TextReader
+from nezha_tf.tasks.reading_comprehension.data import passages_of
 from nezha_tf.text import characters
 from nezha_tf.text.tokenization import FullTokenizer
 
@@ -16,8 +17,8 @@ PARTS += ["Straße", "unbelievable", "3.14", "x" * 220]
 
 
 @pytest.fixture(scope="module", params=(True, False))
-def tokenizer(request):
-    return FullTokenizer(RESOURCES / "vocab.txt", do_lower_case=request.param)
+def reader(request):
+    return TextReader(FullTokenizer(RESOURCES / "vocab.txt", do_lower_case=request.param))
 
 
 def texts(count):
@@ -29,15 +30,11 @@ def is_kept(char):
     return characters.kind_of(char) not in (characters.SPACE, characters.DROPPED)
 
 
-def test_stretches_of_tokens_come_back(tokenizer):
-    for text in texts(150):
-        passage = make_passage(text, tokenizer)
-        tokens = tokenizer.tokenize(text)
-        assert tokenizer.convert_ids_to_tokens(passage.ids) == [
-            token if token in tokenizer.vocabulary else "[UNK]" for token in tokens
-        ]
-        for first in range(len(tokens)):
-            for last in range(first, min(first + 4, len(tokens))):
+def test_stretches_of_tokens_come_back(reader):
+    for passage in passages_of(texts(150), reader):
+        text, count = passage.text, len(passage.ids)
+        for first in range(count):
+            for last in range(first, min(first + 4, count)):
                 start, end = passage.characters_of(first, last)
                 assert text[start:end] and text[start:end] == text[start:end].strip()
                 again = passage.tokens_of(start, end)
@@ -45,10 +42,10 @@ def test_stretches_of_tokens_come_back(tokenizer):
                 assert passage.characters_of(*again) == (start, end)
 
 
-def test_stretches_of_characters_are_widened_to_tokens_and_no_further(tokenizer):
+def test_stretches_of_characters_are_widened_to_tokens_and_no_further(reader):
     rng = random.Random(6)
-    for text in texts(150):
-        passage = make_passage(text, tokenizer)
+    for passage in passages_of(texts(150), reader):
+        text = passage.text
         start = rng.randrange(len(text))
         end = rng.randint(start + 1, len(text))
         inside = passage.tokens_of(start, end)
@@ -66,9 +63,9 @@ def test_stretches_of_characters_are_widened_to_tokens_and_no_further(tokenizer)
 
 
 def test_marks_belong_to_their_letters():
-    tokenizer = FullTokenizer(RESOURCES / "vocab.txt", do_lower_case=True)
+    reader = TextReader(FullTokenizer(RESOURCES / "vocab.txt", do_lower_case=True))
     text = "在 cafe\u0301 里"
-    passage = make_passage(text, tokenizer)
+    (passage,) = passages_of([text], reader)
     first, last = passage.tokens_of(2, 4)
     assert passage.characters_of(first, len(passage.ids) - 2) == (2, 7)
     assert text[2:7] == "cafe\u0301" and last <= len(passage.ids) - 2
