@@ -57,7 +57,7 @@ class Windows(NamedTuple):
 
 
 def windows_on(num_tokens, size, stride, is_last_full):
-    """Returns the `Windows` of texts, the same as `tasks.finetuning.windows.windows_of`.
+    """Returns the `Windows` that cover texts in order; a text without tokens has one, too.
 
     Args:
       num_tokens: int64 [B], the number of tokens of each text.

@@ -18,10 +18,11 @@ from export_folders import (
 from nezha_tf.data.entity_files import Sentence
 from nezha_tf.data.entity_tags import TagSet
 from nezha_tf.data.in_memory import ArrayReader
+from nezha_tf.serving.text_reader import TextReader
 from nezha_tf.tasks.finetuning.evaluation import predict
-from nezha_tf.tasks.tagging.data import WindowedSentences
+from nezha_tf.tasks.tagging.data import WindowedSentences, units_of
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
-from nezha_tf.tasks.tagging.serving import TaggingServing, units_of
+from nezha_tf.tasks.tagging.serving import TaggingServing
 
 LENGTH = 32
 KINDS = {"chain": ("BIO", True, 7), "single": ("BMES", False, 30), "short": ("BIOS", False, 30)}
@@ -61,7 +62,7 @@ def test_entities_equal_the_program(exports, name):
     _, crf, stride = KINDS[name]
     folder = exports[name].folder
     examples = WindowedSentences(
-        SENTENCES, folder.tokenizer, TagSet(folder.task["labels"]), LENGTH, stride
+        SENTENCES, TextReader(folder.tokenizer), TagSet(folder.task["labels"]), LENGTH, stride
     )
     objective = CrfTaggingLoss() if crf else TaggingLoss()
     reader = ArrayReader(examples.arrays, LENGTH)

@@ -7,10 +7,13 @@ import os
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from nezha_tf.data.compression import unpacked_name
 from nezha_tf.data.entity_tags import Entity, tags_of
-from nezha_tf.tasks.finetuning.windows import best_windows, windows_of
+from nezha_tf.serving.windows import windows_on
+from nezha_tf.text.graph_tokenizer import TOKENIZED_AT_ONCE
+from nezha_tf.text.packing import bert_parts, join, rows_of
 from nezha_tf.util import files, storage
 
 SPECIAL_TOKENS = 2  # [CLS] and [SEP]
@@ -20,23 +23,37 @@ class Unit(NamedTuple):
     """The tokens that share one tag; they cover the characters [start, end) of the raw text.
 
     It is a single token, except where several tokens come from one character (stripping accents
-    decomposes a Hangul syllable). The tag is that of the first token, whose index is `token`.
+    decomposes a Hangul syllable). The tag is that of the first token.
     """
 
-    token: int
     start: int
     end: int
 
 
+class Units(NamedTuple):
+    """The U units (`Unit`) of all texts, concatenated."""
+
+    rows: tf.Tensor  # int64 [U], the index of each unit's text
+    places: tf.Tensor  # int64 [U], the index of its first token in that text
+    starts: tf.Tensor  # int32 [U], its characters [start, end)
+    ends: tf.Tensor
+
+
 def units_of(tokens):
-    """Returns the units of a text's tokens (`FullTokenizer.tokenize_with_offsets`), in order."""
-    units = []
-    for number, token in enumerate(tokens):
-        if units and token.start < units[-1].end:
-            units[-1] = units[-1]._replace(end=max(units[-1].end, token.end))
-        else:
-            units.append(Unit(number, token.start, token.end))
-    return units
+    """Returns (`Units` of `Tokens`, bool [all tokens] whether a token is its unit's first)."""
+    starts, ends = tokens.starts.values, tokens.ends.values
+    places = tf.ragged.range(tokens.ids.row_lengths()).values
+    before = tf.concat([ends[:1], ends[:-1]], axis=0)
+    is_unit = (places == 0) | (starts >= before)
+    first = tf.where(is_unit)[:, 0]
+    behind = tf.concat([first[1:], [tf.size(ends, tf.int64)]], axis=0)[: tf.size(first)]
+    units = Units(
+        tf.gather(tokens.ids.value_rowids(), first),
+        tf.gather(places, first),
+        tf.gather(starts, first),
+        tf.gather(ends, behind - 1),
+    )
+    return units, is_unit
 
 
 def to_units(entities, units):
@@ -91,10 +108,10 @@ class WindowedSentences:
       lost: list of (sentence, `Entity`) for entities that have no unit.
     """
 
-    def __init__(self, sentences, tokenizer, tag_set, max_seq_length, stride):
+    def __init__(self, sentences, reader, tag_set, max_seq_length, stride):
         """Args:
         sentences: list of `entity_files.Sentence`.
-        tokenizer: `FullTokenizer`.
+        reader: `TextReader`.
         tag_set: `TagSet` with the labels of all entities.
         max_seq_length: most tokens of a window, special ones included.
         stride: number of tokens between the starts of two windows.
@@ -103,10 +120,11 @@ class WindowedSentences:
         self.num_cut, self.moved, self.lost = 0, [], []
         names = ("input_ids", "segment_ids", "label_ids", "label_mask")
         self.arrays = {name: [] for name in names}
-        # Of each sentence its units, for each of them (window, place there), and the next window.
+        # Of each sentence its units, for each of them [window, place there], and the next window.
         self._layouts = []
-        for sentence in sentences:
-            self._add(sentence, tokenizer, max_seq_length - SPECIAL_TOKENS, stride)
+        for first in range(0, len(sentences), TOKENIZED_AT_ONCE):
+            part = sentences[first : first + TOKENIZED_AT_ONCE]
+            self._add(part, reader, max_seq_length - SPECIAL_TOKENS, stride)
 
     def entities(self, outputs):
         """Returns the entities that the model found, a list of `FoundEntity` for each sentence.
@@ -135,31 +153,33 @@ class WindowedSentences:
             )
         return found
 
-    def _add(self, sentence, tokenizer, size, stride):
-        tokens, vocabulary = tokenizer.tokenize_with_offsets(sentence.text), tokenizer.vocabulary
-        units = units_of(tokens)
-        is_unit = np.zeros(len(tokens), np.int32)
-        is_unit[[unit.token for unit in units]] = 1
-        label_ids = np.zeros(len(tokens), np.int32)
-        label_ids[is_unit > 0] = self._label_ids(sentence, units)
-        ids = tokenizer.convert_tokens_to_ids([token.text for token in tokens])
-        windows = windows_of(len(tokens), size, stride, is_last_full=True)
-        first_window = len(self.arrays["input_ids"])
-        for window in windows:
-            part = slice(window.start, window.start + window.length)
-            shown = np.array([vocabulary.cls_id, *ids[part], vocabulary.sep_id], np.int32)
-            self.arrays["input_ids"].append(shown)
-            self.arrays["segment_ids"].append(np.zeros_like(shown))
-            self.arrays["label_ids"].append(np.pad(label_ids[part], 1))
-            self.arrays["label_mask"].append(np.pad(is_unit[part], 1))
-        self.num_cut += len(windows) > 1
-        best = best_windows(windows, len(tokens))
-        # [CLS] comes first in a window.
-        places = [
-            (first_window + best[unit.token], unit.token - windows[best[unit.token]].start + 1)
-            for unit in units
-        ]
-        self._layouts.append((units, places, len(self.arrays["input_ids"])))
+    def _add(self, sentences, reader, size, stride):
+        with tf.device("/cpu:0"):
+            tokens = reader.tokens(tf.constant([sentence.text for sentence in sentences]))
+            units, is_first = units_of(tokens)
+            windows = windows_on(tokens.ids.row_lengths(), size, stride, is_last_full=True)
+            window = windows.best(units.rows, units.places, size, stride)
+            place = units.places - tf.gather(windows.starts, window) + 1  # [CLS] comes first.
+        bounds = np.searchsorted(units.rows, range(1, len(sentences)))
+        spans = np.split(np.stack([units.starts, units.ends], axis=1), bounds)
+        places = np.stack([window + len(self.arrays["input_ids"]), place], axis=1)
+        next_windows = len(self.arrays["input_ids"]) + np.cumsum(windows.counts)
+        label_ids, of_units = np.zeros(len(is_first), np.int32), []
+        for sentence, own, of_sentence, next_window in zip(
+            sentences, spans, np.split(places, bounds), next_windows.tolist(), strict=True
+        ):
+            own = list(itertools.starmap(Unit, own.tolist()))
+            of_units += self._label_ids(sentence, own)
+            self._layouts.append((own, of_sentence.tolist(), next_window))
+        label_ids[is_first] = of_units
+        special = bert_parts(reader.vocabulary, windows.show(tokens.ids))
+        values = [*join(special)]
+        for of_tokens in (label_ids, is_first.numpy().astype(np.int32)):
+            shown = windows.show(tokens.ids.with_values(of_tokens))
+            values.append(join([([0], 0), (shown, 0), ([0], 0)])[0])
+        for array, ragged in zip(self.arrays.values(), values, strict=True):
+            array += rows_of(ragged)
+        self.num_cut += np.count_nonzero(windows.counts.numpy() > 1)
 
     def _label_ids(self, sentence, units):
         entities = sentence.entities or []
@@ -203,7 +223,7 @@ def _json_line(line, text, entities):
 
 def _tag_lines(characters, entities, scheme):
     ends = [0, *itertools.accumulate(map(len, characters))]
-    units = [Unit(n, *places) for n, places in enumerate(itertools.pairwise(ends))]
+    units = list(itertools.starmap(Unit, itertools.pairwise(ends)))
     on_units = filter(None, to_units([entity.entity for entity in entities], units))
     tags = tags_of(on_units, len(units), scheme)
     rows = zip(characters, tags, strict=True)

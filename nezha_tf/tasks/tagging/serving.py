@@ -1,14 +1,12 @@
 """Exports of models that find named entities, with their characters in the raw text."""
 
-from typing import NamedTuple
-
 import tensorflow as tf
 
 from nezha_tf.data.entity_tags import OUTSIDE, SCHEMES, TagSet
 from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, of_ids, text_of, text_spec
 from nezha_tf.serving.windows import in_chunks, windows_on
-from nezha_tf.tasks.tagging.data import SPECIAL_TOKENS
+from nezha_tf.tasks.tagging.data import SPECIAL_TOKENS, units_of
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss, TaggingLoss
 
 MEANINGS = {
@@ -22,15 +20,6 @@ MEANINGS = {
     "tag": "the tag of each token; empty for `[CLS]`, `[SEP]` and padding",
 }
 OUTPUTS = {"tag_ids": tf.int32, "probabilities": tf.float32}
-
-
-class Units(NamedTuple):
-    """The U units (`tasks.tagging.data.Unit`) of all texts, concatenated."""
-
-    rows: tf.Tensor  # int64 [U], the index of each unit's text
-    places: tf.Tensor  # int64 [U], the index of its first token in that text
-    starts: tf.Tensor  # int32 [U], its characters [start, end)
-    ends: tf.Tensor
 
 
 class TaggingServing(Serving):
@@ -126,23 +115,6 @@ class TaggingServing(Serving):
             "probability": by_text.with_values(least).to_tensor(0.0),
             "num_entities": tf.cast(by_text.row_lengths(), tf.int32),
         }
-
-
-def units_of(tokens):
-    """Returns (`Units` of `Tokens`, bool [all tokens] whether a token is its unit's first)."""
-    starts, ends = tokens.starts.values, tokens.ends.values
-    places = tf.ragged.range(tokens.ids.row_lengths()).values
-    before = tf.concat([ends[:1], ends[:-1]], axis=0)
-    is_unit = (places == 0) | (starts >= before)
-    first = tf.where(is_unit)[:, 0]
-    behind = tf.concat([first[1:], [tf.size(ends, tf.int64)]], axis=0)[: tf.size(first)]
-    units = Units(
-        tf.gather(tokens.ids.value_rowids(), first),
-        tf.gather(places, first),
-        tf.gather(starts, first),
-        tf.gather(ends, behind - 1),
-    )
-    return units, is_unit
 
 
 def _edges(prefixes, labels, rows):

@@ -54,7 +54,7 @@ class NamedEntities(FineTuning):
             raise UserError(f"--{part}_file={patterns} has no valid sentence{bad_rows.note()}")
         self._files[part] = entity_files
         length = self.settings.max_seq_length
-        examples = WindowedSentences(sentences, self.tokenizer, self._tag_set, length, self._stride)
+        examples = WindowedSentences(sentences, self.reader, self._tag_set, length, self._stride)
         self.notes += _notes(patterns, entity_files.values(), examples, bad_rows)
         return examples
 

@@ -3,14 +3,16 @@
 import laws
 import numpy as np
 import pytest
+import tensorflow as tf
 from any_texts import texts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nezha_tf.data.entity_files import Sentence
 from nezha_tf.data.entity_tags import Entity, TagSet
-from nezha_tf.tasks.finetuning.windows import best_windows, windows_of
-from nezha_tf.tasks.tagging.data import WindowedSentences, to_characters, to_units, units_of
+from nezha_tf.serving.text_reader import TextReader
+from nezha_tf.serving.windows import windows_on
+from nezha_tf.tasks.tagging.data import Unit, WindowedSentences, to_characters, to_units, units_of
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -19,10 +21,20 @@ LABELS = st.sampled_from(("LOC", "PER"))
 
 
 @pytest.fixture(scope="module")
-def tokenizers(vocabulary):
+def readers(vocabulary):
     # The tokens of a syllable; the last one extends beyond it.
     more = Vocabulary([*vocabulary.tokens, "\u1112", "##\u1161", "##\u11ab", "##\u11aba"])
-    return {case: FullTokenizer(vocabulary=more, do_lower_case=case) for case in (True, False)}
+    tokenizers = {
+        case: FullTokenizer(vocabulary=more, do_lower_case=case) for case in (True, False)
+    }
+    return {case: TextReader(tokenizer) for case, tokenizer in tokenizers.items()}
+
+
+def in_units(reader, text):
+    """Returns (list of the units of a text, the places of their first tokens)."""
+    units, _ = units_of(reader.tokens(tf.constant([text])))
+    pairs = zip(units.starts.numpy().tolist(), units.ends.numpy().tolist(), strict=True)
+    return [Unit(*pair) for pair in pairs], units.places.numpy().tolist()
 
 
 @st.composite
@@ -33,11 +45,12 @@ def sentences(draw):
     return Sentence(text, [Entity(start, end, draw(LABELS)) for start, end in pairs])
 
 
-def units_by_definition(tokens):
+def units_by_definition(reader, text):
     """Returns groups of tokens that share characters: (first token, first character, end)."""
-    groups = []
-    for number, token in enumerate(tokens):
-        characters = {*range(token.start, token.end)}
+    groups, tokens = [], reader.tokens(tf.constant([text]))
+    spans = zip(tokens.starts.values.numpy(), tokens.ends.values.numpy(), strict=True)
+    for number, (start, end) in enumerate(spans):
+        characters = {*range(start, end)}
         if groups and groups[-1][1] & characters:
             groups[-1][1].update(characters)
         else:
@@ -45,13 +58,13 @@ def units_by_definition(tokens):
     return [(number, min(found), max(found) + 1) for number, found in groups]
 
 
-@laws.examples(200)
+@laws.examples(50)
 @given(sentence=sentences(), case=st.booleans())
 @example(sentence=Sentence("한a", [Entity(1, 2, "PER")]), case=True)
-def test_an_entity_takes_the_units_that_hold_its_characters(tokenizers, sentence, case):
-    tokens = tokenizers[case].tokenize_with_offsets(sentence.text)
-    units = units_of(tokens)
-    assert [tuple(unit) for unit in units] == units_by_definition(tokens)
+def test_an_entity_takes_the_units_that_hold_its_characters(readers, sentence, case):
+    units, places = in_units(readers[case], sentence.text)
+    found = [(place, *unit) for place, unit in zip(places, units, strict=True)]
+    assert found == units_by_definition(readers[case], sentence.text)
     taken = set()
     found = to_units(sentence.entities, units)
     for entity, on_units in zip(sentence.entities, found, strict=True):
@@ -68,19 +81,19 @@ def test_an_entity_takes_the_units_that_hold_its_characters(tokenizers, sentence
         assert back == Entity(units[own[0]].start, units[own[-1]].end, entity.label)
 
 
-@laws.examples(60)
+@laws.examples(25)
 @given(
     written=st.lists(sentences(), min_size=1, max_size=3),
     case=st.booleans(),
     scheme=st.sampled_from(("BIO", "BIOES")),
     data=st.data(),
 )
-def test_tags_of_windows_joined_are_those_of_the_whole(tokenizers, written, case, scheme, data):
+def test_tags_of_windows_joined_are_those_of_the_whole(readers, written, case, scheme, data):
     """A model predicts other tags in each window; each unit's tag comes from one window."""
-    tag_set, tokenizer = TAGS[scheme], tokenizers[case]
+    tag_set, reader = TAGS[scheme], readers[case]
     size = data.draw(st.integers(1, 9))
     stride = data.draw(st.integers(1, size))
-    examples = WindowedSentences(written, tokenizer, tag_set, size + 2, stride)
+    examples = WindowedSentences(written, reader, tag_set, size + 2, stride)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     lengths = [len(ids) for ids in examples.arrays["input_ids"]]
     outputs = {
@@ -89,14 +102,14 @@ def test_tags_of_windows_joined_are_those_of_the_whole(tokenizers, written, case
     }
     found, first = examples.entities(outputs), 0
     for sentence, entities in zip(written, found, strict=True):
-        tokens = tokenizer.tokenize_with_offsets(sentence.text)
-        units = units_of(tokens)
-        windows = windows_of(len(tokens), size, stride, is_last_full=True)
-        best = best_windows(windows, len(tokens))
+        units, tokens = in_units(reader, sentence.text)
+        count = reader.ids([sentence.text]).row_lengths()
+        windows = windows_on(count, size, stride, is_last_full=True)
+        rows = np.zeros(len(tokens), int)
+        best = windows.best(rows, np.array(tokens, int), size, stride).numpy()
         said = []
-        for unit in units:
-            window = best[unit.token]
-            place = unit.token - windows[window].start + 1
+        for token, window in zip(tokens, best, strict=True):
+            place = token - int(windows.starts[window]) + 1
             said.append([outputs[name][first + window][place] for name in outputs])
         expected = [
             (units[e.start].start, units[e.end - 1].end, e.label, min(p for _, p in part))
@@ -106,7 +119,7 @@ def test_tags_of_windows_joined_are_those_of_the_whole(tokenizers, written, case
         assert [tuple(entity) for entity in entities] == expected
         ends = [0, *(entity.end for entity in entities)]
         assert all(e.start >= end for e, end in zip(entities, ends, strict=False))
-        first += len(windows)
+        first += int(windows.counts[0])
     assert first == len(lengths)
     # With the first windows only, just the complete sentences count.
     count = data.draw(st.integers(0, first))
@@ -114,7 +127,7 @@ def test_tags_of_windows_joined_are_those_of_the_whole(tokenizers, written, case
     assert complete == found[: len(complete)]
 
 
-@laws.examples(60)
+@laws.examples(25)
 @given(
     written=st.lists(sentences(), min_size=1, max_size=3),
     case=st.booleans(),
@@ -122,10 +135,10 @@ def test_tags_of_windows_joined_are_those_of_the_whole(tokenizers, written, case
     size=st.integers(1, 9),
     data=st.data(),
 )
-def test_entities_that_are_learnt_come_back(tokenizers, written, case, scheme, size, data):
+def test_entities_that_are_learnt_come_back(readers, written, case, scheme, size, data):
     """Except those that are reported as lost, and those moved to the bounds of their tokens."""
     stride = data.draw(st.integers(1, size))
-    examples = WindowedSentences(written, tokenizers[case], TAGS[scheme], size + 2, stride)
+    examples = WindowedSentences(written, readers[case], TAGS[scheme], size + 2, stride)
     arrays = examples.arrays
     assert all(len(ids) <= size + 2 for ids in arrays["input_ids"])
     probabilities = [np.ones(len(ids)) for ids in arrays["input_ids"]]
@@ -141,10 +154,10 @@ def test_entities_that_are_learnt_come_back(tokenizers, written, case, scheme, s
 
 def test_rules_by_hand():
     tokens = [*SPECIAL_TOKENS, *"中国北京abc", "ab", "##c"]
-    tokenizer = FullTokenizer(vocabulary=Vocabulary(tokens))
+    reader = TextReader(FullTokenizer(vocabulary=Vocabulary(tokens)))
 
     def there_and_back(text, *entities):
-        units = units_of(tokenizer.tokenize_with_offsets(text))
+        units, _ = in_units(reader, text)
         found = to_units([Entity(*e) for e in entities], units)
         return [tuple(to_characters(entity, units)) for entity in found if entity]
 

@@ -3,11 +3,12 @@
 import itertools
 
 import laws
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nezha_tf.tasks.finetuning.windows import best_windows, windows_of
+from nezha_tf.serving.windows import windows_on
 
 
 def is_best_by_run_squad(windows, number, position):
@@ -30,7 +31,8 @@ def test_windows_cover_the_text_and_each_token_has_one_best_window(
     is_last_full, num_tokens, size, data
 ):
     stride = data.draw(st.integers(1, size))
-    windows = windows_of(num_tokens, size, stride, is_last_full=is_last_full)
+    found = windows_on(np.array([num_tokens]), size, stride, is_last_full)
+    windows = np.stack([found.starts, found.lengths], axis=1).tolist()
     starts = [start for start, _ in windows]
     ends = [start + length for start, length in windows]
     # Nothing is left out, and the first window that reaches the end is the last one.
@@ -44,7 +46,7 @@ def test_windows_cover_the_text_and_each_token_has_one_best_window(
     else:
         assert all(length == size for _, length in windows[:-1])
     assert starts == regular
-    best = best_windows(windows, num_tokens)
-    assert len(best) == num_tokens
+    rows, tokens = np.zeros(num_tokens, int), np.arange(num_tokens)
+    best = found.best(rows, tokens, size, stride).numpy()
     for number, token in itertools.product(range(len(windows)), range(num_tokens)):
         assert (best[token] == number) == is_best_by_run_squad(windows, number, token)
