@@ -63,21 +63,22 @@ class ClassificationLoss:
         return {"probabilities": ops.softmax(self.logits(outputs), axis=-1)}
 
 
-def entropies_among(logits, labels, is_class, label_smoothing):
+def entropies_among(logits, masked, labels, is_class, label_smoothing):
     """Returns cross-entropies where an example has only some of the classes, float32 [...].
 
     Args:
-      logits: [..., L]; those that are no class must be far below the others.
+      logits: [..., L].
+      masked: the same, float32, but far below the others for what is no class.
       labels: int [...].
-      is_class: [..., L], 1 for the classes that an example has.
+      is_class: [..., L], 1 or true for the classes that an example has.
       label_smoothing: the share of probability to spread over these.
     """
-    losses = cross_entropies(logits, labels)
+    losses = cross_entropies(masked, labels)
     if not label_smoothing:
         return losses
     is_class = ops.cast(is_class, "float32")
     mean = ops.sum(logits * is_class, axis=-1) / ops.maximum(ops.sum(is_class, axis=-1), 1.0)
-    even = ops.logsumexp(logits, axis=-1) - mean
+    even = ops.logsumexp(masked, axis=-1) - mean
     return (1.0 - label_smoothing) * losses + label_smoothing * even
 
 

@@ -16,8 +16,8 @@ class MultipleChoiceLoss(ClassificationLoss):
         return batch["input_mask"][:, 0, 0]
 
     def values(self, logits, batch):
-        is_choice = logits > NO_CHOICE / 2
-        return entropies_among(logits, batch["label_ids"], is_choice, self._label_smoothing)
+        is_choice, labels = logits > NO_CHOICE / 2, batch["label_ids"]
+        return entropies_among(logits, logits, labels, is_choice, self._label_smoothing)
 
     def predictions(self, outputs):
         """Returns {"logits": float32 [B, C], "probabilities": float32 [B, C]}."""

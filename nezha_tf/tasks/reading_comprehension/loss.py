@@ -7,6 +7,7 @@ from nezha_tf.tasks.classification.loss import ClassificationLoss, entropies_amo
 
 # The logit of padding.
 LOWEST = -1e9
+ENDS = ("start", "end")
 
 
 class AnswerSpanLoss(ClassificationLoss):
@@ -20,31 +21,34 @@ class AnswerSpanLoss(ClassificationLoss):
     name = "span_loss"
 
     def losses(self, outputs, batch):
-        mask = batch["input_mask"]
+        masked, mask = _masked(outputs, batch), batch["input_mask"]
         start, end = (
-            entropies_among(logits, positions, mask, self._label_smoothing)
-            for logits, positions in _ends(outputs, batch)
+            entropies_among(
+                outputs[f"{end}_logits"],
+                masked[end],
+                batch[f"{end}_positions"],
+                mask,
+                self._label_smoothing,
+            )
+            for end in ENDS
         )
         return {self.name: weighted((start + end) / 2, self.weights(batch))}
 
     def metrics(self, outputs, batch):
         """Returns the share of windows with both ends right."""
-        start, end = (hits(*pair) for pair in _ends(outputs, batch))
+        logits = _masked(outputs, batch)
+        start, end = (hits(logits[end], batch[f"{end}_positions"]) for end in ENDS)
         return {"span_accuracy": weighted(start * end, self.weights(batch))}
 
     def distributions(self, outputs, batch):
-        return {self.name: ops.stack([logits for logits, _ in _ends(outputs, batch)], axis=1)}
+        return {self.name: ops.stack([*_masked(outputs, batch).values()], axis=1)}
 
     def predictions(self, outputs):
         return {name: outputs[name] for name in ("start_logits", "end_logits")}
 
 
-def _ends(outputs, batch):
-    """Returns [(logits without padding, positions)] of start and end."""
-    ends = ("start", "end")
-    masked = (_masked(outputs[f"{end}_logits"], batch["input_mask"]) for end in ends)
-    return list(zip(masked, (batch[f"{end}_positions"] for end in ends), strict=True))
-
-
-def _masked(logits, input_mask):
-    return ops.where(ops.equal(input_mask, 0), LOWEST, ops.cast(logits, "float32"))
+def _masked(outputs, batch):
+    """Returns {end: its logits without padding, float32 [B, T]}."""
+    is_padding = ops.equal(batch["input_mask"], 0)
+    logits = {end: ops.cast(outputs[f"{end}_logits"], "float32") for end in ENDS}
+    return {end: ops.where(is_padding, LOWEST, values) for end, values in logits.items()}
