@@ -57,7 +57,7 @@ def make_python(served, texts, batch_size, form):
     _, model = nezha_tf.load(served.model)
     names = ("input_ids", "input_mask", "segment_ids")
     probabilities = compiled(
-        lambda *inputs: tf.nn.softmax(model(dict(zip(names, inputs, strict=True)))["logits"]),
+        lambda *inputs: tf.nn.softmax(model(dict(zip(names, inputs, strict=True)))),
         form.is_compiled,
         model,
         tf.distribute.get_strategy(),

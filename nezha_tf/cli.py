@@ -18,7 +18,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 from absl import app, flags, logging
 
 from nezha_tf import inputs
-from nezha_tf.util import console, settings
+from nezha_tf.util import console, package_data, settings
 from nezha_tf.util.errors import (
     STATUS_TERMINATED,
     STATUS_WORKER_LOST,
@@ -132,12 +132,19 @@ def _kept_for_good():
 def _guarded(main, settings_class, argv, with_tensorflow):
     if len(argv) > 1:
         _fail(f"{argv[1]!r} is not a flag; write flags as --name=value")
-    try:
+    with in_one_line():
         given = settings.from_flags(settings_class)
         inputs.check(settings.flags_of(given))
         if with_tensorflow:
             import_tensorflow()
         main(given)
+
+
+@contextlib.contextmanager
+def in_one_line():
+    """Exits after the errors that `run` tells in one line, with its statuses."""
+    try:
+        yield
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush
@@ -182,11 +189,17 @@ def parse(argv, flag_values=flags.FLAGS):
 
 
 def _parse_flags(argv):
+    with in_one_line():
+        return _parsed(argv)
+
+
+def _parsed(argv):
     try:
         rest = parse(argv)
     except flags.Error as error:
         _fail(" ".join(str(error).split()) + _flag_file_of(error, argv) + "; see --help")
     except SystemExit:  # absl exits with status 1 after the text of --help
+        sys.stdout.flush()
         sys.exit(0)
     for name, value in flags.FLAGS.flag_values_dict().items():
         # Every comparison with nan is False, so nan would pass the flags' range checks.
@@ -196,6 +209,11 @@ def _parse_flags(argv):
 
 
 def _open_flag_file(path):
+    """Opens a flag file, of the package too, in place of `open` of the module of absl."""
+    try:
+        path = package_data.named(path, ".flags")
+    except UserError as error:
+        raise flags.Error(str(error)) from error
     with open(path, encoding="utf-8-sig") as file:  # a byte order mark is allowed
         try:
             return io.StringIO(file.read())
@@ -208,8 +226,8 @@ def _flag_file_of(error, argv):
     name = getattr(error, "flagname", None)
     for argument in argv if name else ():
         option, _, path = argument.partition("=")
-        if option.lstrip("-") == "flagfile" and os.path.exists(path):
-            with _open_flag_file(path) as file:
+        if option.lstrip("-") == "flagfile":
+            with contextlib.suppress(OSError, flags.Error), _open_flag_file(path) as file:
                 if any(line.strip().lstrip("-").split("=")[0] == name for line in file):
                     return f" (in {path})"
     return ""

@@ -6,9 +6,11 @@ import json
 import math
 import os
 import typing
+from collections.abc import Mapping
 
 from nezha_tf import config_forms
 from nezha_tf.config_forms import ALBERT, ELECTRA, HuggingFaceModel
+from nezha_tf.util import package_data
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.files import read_object, write_text
 
@@ -212,28 +214,28 @@ class NezhaConfig:
         return sum(tables) * self.embedding_width + layers * layer * self.hidden_size
 
     @property
-    def head_size(self):
+    def head_size(self) -> int:
         """Size of one attention head, H."""
         return self.hidden_size // self.num_attention_heads
 
     @property
-    def embedding_width(self):
+    def embedding_width(self) -> int:
         """Width of the embeddings, E: `embedding_size`, or `hidden_size` without this key."""
         return self.hidden_size if self.embedding_size is None else self.embedding_size
 
     @property
-    def maps_embeddings(self):
+    def maps_embeddings(self) -> bool:
         """Whether a dense layer maps the embeddings to `hidden_size`, as in any ALBERT."""
         return self.embedding_size is not None
 
     @property
-    def masked_lm_act(self):
+    def masked_lm_act(self) -> str:
         """The activation of the head of masked LM, named as `hidden_act`."""
         # All heads of ELECTRA in transformers have the exact gelu, whatever `hidden_act` says.
         return self.hidden_act if self.pooler_act == _POOLER_ACT else self.pooler_act
 
     @property
-    def layer_names(self):
+    def layer_names(self) -> list[str]:
         """The names of the layers from the first to the last; layers of one name share weights."""
         layers, groups = self.num_hidden_layers, self.num_hidden_groups
         if groups is None:
@@ -241,7 +243,7 @@ class NezhaConfig:
         return [f"group_{index * groups // layers}" for index in range(layers)]
 
     @property
-    def hugging_face_model(self):
+    def hugging_face_model(self) -> HuggingFaceModel | None:
         """The `HuggingFaceModel` of the same structure, or None."""
         model = hugging_face_model(self.position_encoding, self.num_hidden_groups, self.pooler_act)
         if model is None or self._own_structure():
@@ -252,7 +254,7 @@ class NezhaConfig:
         return model if fits else None
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, values: Mapping[str, typing.Any]) -> typing.Self:
         """Builds a configuration from the keys of a `bert_config.json`.
 
         The original's `use_relative_position` means functional relative positions; false or absent
@@ -287,15 +289,18 @@ class NezhaConfig:
         return config
 
     @classmethod
-    def from_json_file(cls, path):
-        """Reads a `bert_config.json`, or a `config.json` of Hugging Face; see `from_dict`."""
+    def from_json_file(cls, path: str | os.PathLike[str]) -> typing.Self:
+        """Reads a `bert_config.json`, or a `config.json` of Hugging Face; see `from_dict`.
+
+        The path may be the name of a configuration of the package, as `nezha_base`.
+        """
         values = read_values(path)
         try:
             return cls.from_dict(values)
         except UserError as error:
             raise UserError(f"config {path}: {error}") from error
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, typing.Any]:
         """Returns the keys that `from_dict` reads, those of TF1 among them."""
         values = self._given()
         row = POSITION_ENCODINGS[self.position_encoding]
@@ -303,7 +308,7 @@ class NezhaConfig:
             values["use_relative_position"] = row.use_relative_position
         return values
 
-    def to_hugging_face(self):
+    def to_hugging_face(self) -> dict[str, typing.Any]:
         """Returns the keys of a `config.json`; `UserError`: transformers has no such model."""
         values = self._given()
         encoding = values.pop("position_encoding")
@@ -350,7 +355,7 @@ class NezhaConfig:
         parts += [f"{name} {value!r}" for name, value in self._own_structure().items()]
         return f" with {' and '.join(parts)}" if parts else ""
 
-    def to_json_file(self, path):
+    def to_json_file(self, path: str | os.PathLike[str]) -> None:
         """Writes a complete `bert_config.json`, or no file after an error."""
         write_text(path, json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n")
 
@@ -389,8 +394,12 @@ def note_on_defaults(path, config, is_trained=True):
 
 
 def read_values(path):
-    """Returns the dict in a JSON file; `UserError`: it is missing or holds something else."""
-    values = read_object(path)
+    """Returns the dict in a JSON file, or in a configuration of the package by its name.
+
+    Raises:
+      UserError: the file is missing or holds something else.
+    """
+    values = read_object(package_data.named(path, ".json"))
     if values is None:
         raise UserError(f"cannot read config {path}: {os.strerror(errno.ENOENT)}")
     return values

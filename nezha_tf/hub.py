@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from nezha_tf.util import storage
-from nezha_tf.util.errors import UserError, first_line
+from nezha_tf.util.errors import UserError, first_line, install_command
 from nezha_tf.util.files import read_object
 from nezha_tf.util.settings import FLAGS_FILE
 
@@ -144,7 +144,7 @@ def _snapshot(name):
         importlib.import_module(hub.library)
     except ImportError as error:
         raise UserError(
-            f"{name} needs {hub.library} ({first_line(error)}); pip install -e '.[hub]'"
+            f"{name} needs {hub.library} ({first_line(error)}): {install_command('hub')}"
         ) from error
     with _as_user_error(hub, name):
         snapshot = _from_cache(hub, repository, revision)

@@ -178,7 +178,7 @@ def assert_computes_the_same(folder, model=None):
     """Asserts that a model computes transformers' figures of a folder, or the folder's model."""
     with np.load(folder / "forward.npz") as file:
         figures = dict(file)
-    outputs = (model or model_of_peer(folder))(peer_inputs(figures))
+    outputs = (model or model_of_peer(folder))(peer_inputs(figures), all_outputs=True)
     names = [name for name in figures if not name.startswith("in.")]
     assert len(names) == (5 if "pooled_output" in figures else 3)
     for name in names:
@@ -207,8 +207,8 @@ def logits_and_figures(model, peer):
     inputs = peer_inputs(figures)
     del inputs["masked_lm_positions"]
     if isinstance(model, NezhaForMultipleChoice):
-        return model({name: value[None] for name, value in inputs.items()})["logits"][0], figures
-    outputs = model(inputs)
+        return model({name: value[None] for name, value in inputs.items()})[0], figures
+    outputs = model(inputs, all_outputs=True)
     if "logits" in outputs:
         return outputs["logits"], figures
     return np.stack([outputs["start_logits"], outputs["end_logits"]], axis=-1), figures

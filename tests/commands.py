@@ -1,21 +1,25 @@
-"""Runs the programs as a user does, each in its own process."""
+"""Runs the programs as a user does, here or each in its own process."""
 
 import contextlib
 import functools
 import json
 import os
+import pathlib
 import runpy
 import select
 import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 
 import program_flags
 from absl import flags
 from conftest import REPOSITORY, RESOURCES
 from waiting import TIME_LIMIT, ended, read_line
 
+from nezha_tf import cli
+from nezha_tf.programs import table
 from nezha_tf.util import settings
 
 CONFIG = {
@@ -119,18 +123,21 @@ class ForkedProgram:
 @functools.cache
 def _flags_of(program, arguments):
     with program_flags.forgotten_afterwards(), contextlib.chdir(REPOSITORY):
-        for name, value in runpy.run_path(program, run_name="program").items():
-            if name.endswith("Settings"):
-                settings.define(value)
-        flags.FLAGS([program, *arguments])
+        settings.define(settings_class_of(program))
+        cli.parse([program, *arguments])
         return json.dumps(flags.FLAGS.flag_values_dict())
+
+
+def settings_class_of(program):
+    """Returns the dataclass of the flags of a program, by its path in the repository."""
+    return table.part(table.PROGRAMS[pathlib.Path(program).stem].settings)
 
 
 def settings_of(settings_class, *arguments):
     """Returns the settings of a command line, which may contain "--flagfile=..."."""
     flag_values = flags.FlagValues()
     settings.define(settings_class, flag_values)
-    flag_values(["program", *arguments])
+    cli.parse(["program", *arguments], flag_values)
     return settings.from_flags(settings_class, flag_values)
 
 
@@ -154,8 +161,39 @@ def start(script, *arguments, folder, environment=None, largest_file=None):
 
 
 def run(script, *arguments, folder):
-    """Starts a program with `start`, and waits for its end."""
-    return ended(start(script, *arguments, folder=folder))
+    """Runs a program in this process, whose TensorFlow has started, as if it were alone there."""
+    command = [str(REPOSITORY / script), *map(str, arguments)]
+    files = [tempfile.TemporaryFile("w+") for _ in range(2)]
+    kept, before, status = [os.dup(stream) for stream in (1, 2)], sys.argv[:], 0
+    for stream, file in enumerate(files, start=1):
+        os.dup2(file.fileno(), stream)
+    sys.argv[:] = command
+    with (
+        contextlib.chdir(folder),
+        open(1, "w", closefd=False) as out,
+        open(2, "w", closefd=False) as err,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            with program_flags.forgotten_afterwards():
+                runpy.run_path(command[0], run_name="__main__")
+        except SystemExit as end:
+            status = end.code or 0
+        except BaseException:
+            traceback.print_exc()
+            status = 1
+    sys.argv[:] = before
+    for stream, old in zip((1, 2), kept, strict=True):
+        os.dup2(old, stream)
+        os.close(old)
+    return subprocess.CompletedProcess(command, status, *map(_text_of, files))
+
+
+def _text_of(file):
+    with file:
+        file.seek(0)
+        return file.read()
 
 
 def start_anew(script, *arguments, folder, **options):
@@ -176,17 +214,9 @@ def run_anew(script, *arguments, folder, **options):
 
 
 def assert_each_one_line(script, standard, mistakes, folder):
-    """Asserts that each of (arguments, parts of the message) gives one line with these parts.
-
-    All calls run in one process, so that TensorFlow starts only once.
-    """
-    program = str(REPOSITORY / script)
-    lists = [[*map(str, standard), *map(str, arguments)] for arguments, _ in mistakes]
-    told = run("tests/run_each.py", program, json.dumps(lists), folder=folder)
-    assert told.returncode == 0 and told.stderr == "", told.stderr
-    results = json.loads(told.stdout)
-    for arguments, result, (_, parts) in zip(lists, results, mistakes, strict=True):
-        assert_one_line(subprocess.CompletedProcess([program, *arguments], *result), *parts)
+    """Asserts that each of (arguments, parts of the message) gives one line with these parts."""
+    for arguments, parts in mistakes:
+        assert_one_line(run(script, *standard, *arguments, folder=folder), *parts)
 
 
 def start_pretraining(folder, *changes, **options):

@@ -1,5 +1,6 @@
 """Paths, shared fixtures, and a TensorFlow that starts quietly."""
 
+import functools
 import gc
 import json
 import os
@@ -9,8 +10,11 @@ import signal
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
-# XLA takes longer to optimize its code than the tests take to run it.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# XLA takes longer to optimize its code than the tests take to run it, and its newer way to write
+# the code of fused operations takes twice as long as the older one.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+)
 # Each core has a worker of its own, and the tests' tensors are small.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
@@ -21,17 +25,11 @@ import quick_tensorflow
 
 from nezha_tf import cli
 
-tf = cli.import_tensorflow()
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 GOLDEN = REPOSITORY / "tests" / "golden"
 RESOURCES = REPOSITORY / "nezha_tf" / "resources"
 SHARED = REPOSITORY.parent / "shared"
 
-# Several replicas on one CPU; TensorFlow accepts this only before its first use.
-tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 3
-)
-quick_tensorflow.make_quick()
 # A process that a shell starts in the background ignores interrupts. Programs that the tests start
 # would inherit this, but some tests interrupt them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -40,6 +38,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # The highest memory use of a worker, with the programs that it starts.
 WORKER_BYTES = 3 * 2**30
+
+
+def pytest_collectstart():
+    """Starts TensorFlow where tests are collected, which the process is not that xdist runs in."""
+    start_tensorflow()
+
+
+@functools.cache
+def start_tensorflow():
+    tf = cli.import_tensorflow()
+    # Several replicas on one CPU; TensorFlow accepts this only before its first use.
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 3
+    )
+    quick_tensorflow.make_quick()
+    from nezha_tf.training import precision, throughput
+
+    # It takes 0.3 s, and each run of a test would measure it.
+    precision.product_rate = throughput.product_rate = functools.cache(throughput.product_rate)
 
 
 def pytest_configure(config):
@@ -136,8 +153,7 @@ def prepared(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("prepared")
     (folder / "config.json").write_text(json.dumps(commands.CONFIG))
-    arguments = (*commands.MAKING_DATA, "--eval_output_file=eval.tfrecord")
-    result = commands.run_anew("tools/create_pretraining_data.py", *arguments, folder=folder)
+    result = commands.create_data(folder, "--eval_output_file=eval.tfrecord")
     assert result.returncode == 0 and result.stderr == "", result.stderr
     for row in ("instances", "masked characters", "randomly replaced characters", "padding"):
         assert row in result.stdout

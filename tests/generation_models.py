@@ -48,7 +48,7 @@ def as_graph(model):
     names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
     specs = {name: tf.TensorSpec([None, None], tf.int32) for name in names}
     specs["attention_mask"] = tf.TensorSpec([1, None, None], tf.bool)
-    return tf.function(lambda inputs: model(inputs), [specs], autograph=False)
+    return tf.function(lambda inputs: model(inputs, all_outputs=True), [specs], autograph=False)
 
 
 def vocabulary_of(size):
@@ -115,6 +115,7 @@ def next_logits(model, source, targets, target_format):
             "segment_ids": tf.constant([segments] * len(ids)),
             "attention_mask": tf.constant(visible[None]),
             "masked_lm_positions": tf.fill((len(ids), 1), length - 1),
-        }
+        },
+        all_outputs=True,
     )
     return outputs["masked_lm_logits"][:, 0].numpy()

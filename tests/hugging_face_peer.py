@@ -1,7 +1,7 @@
 """Models of transformers with random weights, as it saves them, and their outputs.
 
 `python tests/hugging_face_peer.py` writes tests/golden/hugging_face_*; it needs the extra
-[interop].
+[transformers].
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ from waiting import TIME_LIMIT
 
 needs_transformers = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")),
-    reason="torch and transformers are not installed: pip install -e '.[interop]'",
+    reason="torch and transformers are not installed: pip install -e '.[transformers]'",
 )
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 SIZES = {

@@ -13,6 +13,7 @@ import numpy as np
 
 import nezha_tf
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging
+from nezha_tf.modeling.lora import enable_lora
 from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 from nezha_tf.tasks.classification.loss import MultiLabelLoss
@@ -84,6 +85,26 @@ def encoder_outputs(path):
         outputs, _ = jax.jit(encoder.stateless_call)(*values_of(encoder), inputs)
         difference = np.abs(outputs["pooled_output"] - given["out"]).max()
         assert difference < 2e-5, (path, pooled_only, difference)
+
+
+def adapted_encoder(path):
+    """Against the output of TensorFlow in the file; and each adapter has a gradient."""
+    given = dict(np.load(path))
+    encoder = nezha_tf.NezhaEncoder(nezha_tf.NezhaConfig.from_json_file(path + ".json"))
+    enable_lora(encoder, 2, 6.0)
+    encoder.set_weights(arrays_with("weight", given))
+    inputs = {name[3:]: value for name, value in given.items() if name.startswith("in.")}
+    trainable, others = values_of(encoder)
+
+    def sum_of(trainable):
+        pooled = encoder.stateless_call(trainable, others, inputs)[0]["pooled_output"]
+        return pooled.sum(), pooled
+
+    (_, pooled), gradients = jax.jit(jax.value_and_grad(sum_of, has_aux=True))(trainable)
+    assert np.abs(pooled - given["out"]).max() < 2e-5
+    # A and B of the dense layers, kernel and bias of the pooler.
+    assert len(gradients) == 6 * encoder.config.num_hidden_layers * 2 + 2
+    assert all(map(np.any, gradients))
 
 
 def crf(path, made):

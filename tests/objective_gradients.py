@@ -42,7 +42,7 @@ def gradients(model, objective, given, perturbation=None, training=True):
             tape.watch(perturbation)
             sources.append(perturbation)
             inputs = {**inputs, "embedding_perturbation": perturbation}
-        losses = objective.losses(model(inputs, training=training), given)
+        losses = objective.losses(model(inputs, training=training, all_outputs=True), given)
         total = sum(mean.scale * mean.sum for mean in losses.values())
     found = tape.gradient(total, sources, unconnected_gradients="zero")
     return [tf.convert_to_tensor(gradient) for gradient in found], losses

@@ -19,6 +19,7 @@ from commands import (
     run,
     run_anew,
     run_pretraining,
+    start,
     start_anew,
 )
 from conftest import REPOSITORY, RESOURCES
@@ -34,7 +35,7 @@ def test_a_run_trains_evaluates_and_goes_on(folder):
     changes = ("--do_eval", "--eval_file=eval.tfrecord", "--save_checkpoints_steps=2", "--plot")
     changes += (f"--vocab_file={RESOURCES / 'vocab.txt'}",)
     arguments = (*PRETRAINING, *changes, "--num_train_steps=4")
-    result = run_anew("run_pretraining.py", *arguments, folder=folder)
+    result = run("run_pretraining.py", *arguments, folder=folder)
     assert result.returncode == 0 and result.stderr == "", result.stderr
     out = folder / "run"
     entries = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
@@ -70,7 +71,7 @@ def test_a_run_trains_evaluates_and_goes_on(folder):
     first_time = {name: last.get_tensor(name) for name in last.get_variable_to_shape_map()}
     for path in out.glob("model.ckpt-4.*"):
         path.unlink()
-    result = run_anew("run_pretraining.py", *arguments, folder=folder)
+    result = run("run_pretraining.py", *arguments, folder=folder)
     assert "continuing from run/model.ckpt-2" in result.stdout
     last = tf.train.load_checkpoint(str(out / "model.ckpt-4"))
     for name, value in first_time.items():
@@ -88,7 +89,7 @@ def test_a_run_trains_evaluates_and_goes_on(folder):
     done = run_pretraining(folder, "--num_train_steps=6")
     assert done.returncode == 0 and "nothing to train" in done.stdout
 
-    evaluated = run(
+    evaluated = run_anew(
         "run_pretraining.py",
         "--bert_config_file=config.json",
         "--do_eval",
@@ -384,5 +385,5 @@ def test_tensorflow_comes_without_packages_that_only_it_would_need(tmp_path):
         "print(packages & set(sys.modules), all(map(importlib.util.find_spec, packages)))\n"
     )
     # The server that forks has imported TensorFlow as the programs do.
-    result = run(tmp_path / "program.py", folder=tmp_path)
+    result = ended(start(tmp_path / "program.py", folder=tmp_path))
     assert (result.returncode, result.stdout) == (0, "set() True\n"), result.stderr

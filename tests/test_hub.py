@@ -119,7 +119,9 @@ def test_what_the_machine_lacks_is_one_line(server, monkeypatch):
         hub.folder_of(NAME)
     for name, library in ((NAME, "huggingface_hub"), ("modelscope:a/b", "modelscope_hub")):
         monkeypatch.setitem(sys.modules, library, None)
-        with pytest.raises(UserError, match=rf"^{name} needs {library} .*'\.\[hub\]'$"):
+        with pytest.raises(
+            UserError, match=rf"^{name} needs {library} .*'\.\[hub\]' in the clone$"
+        ):
             hub.folder_of(name)
 
 

@@ -49,6 +49,7 @@ def test_help_is_no_mistake(program, tmp_path):
     assert result.returncode == 0 and "--" in result.stdout and result.stderr == ""
 
 
+@pytest.mark.processes
 def test_what_is_missing_is_told_before_tensorflow_is_imported(tmp_path):
     """TensorFlow cannot be imported here, so the message must come before its import."""
     package = tmp_path / "broken" / "tensorflow"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nezha_tf import NezhaConfig
 from nezha_tf.ablation import results
 from nezha_tf.ablation.jobs import Runner
-from nezha_tf.checkpoints import run_folder
+from nezha_tf.checkpoints import adapters, run_folder
 from nezha_tf.checkpoints.run_checkpoints import BestMetric, RunCheckpoints
 from nezha_tf.corpus import inspection, provenance, record_check, shard_files
 from nezha_tf.corpus.output_set import OutputSet
@@ -121,6 +121,10 @@ FILES = {
     ),
     "run_results.json": ({"flags": {"seed": 1}, "results": {"eval f1": 0.5}}, sweep_member),
     "job.json": (RUN, ablation),
+    "adapters.json": (
+        {"base": "mini", "fingerprint": "00", "rank": 8, "alpha": 16.0},
+        lambda folder: adapters.read(str(folder)),
+    ),
     "eval_results.json": (
         {"f1": 0.5, "global_step": 4},
         lambda folder: results._numbers(str(folder / "eval_results.json"), ["f1"]),

@@ -21,8 +21,8 @@ class NezhaForMarks(NezhaForSequenceClassification):
 
     head_name = "marks"
 
-    def __init__(self, config, max_seq_length=None, **kwargs):
-        super().__init__(config, LABELS, max_seq_length, **kwargs)
+    def __init__(self, config, max_seq_length=None, layer_mix=False, **kwargs):
+        super().__init__(config, LABELS, max_seq_length, layer_mix, **kwargs)
 
 
 class MarksTask(ToyTask):
@@ -55,7 +55,7 @@ class MarksServing(Serving):
         return as_graphs({**functions, "from_ids": of_ids(self._found)})
 
     def _found(self, inputs):
-        scores = self._model(inputs)["logits"]
+        scores = self._model(inputs)
         return {"mark": tf.gather(self._marks, tf.argmax(scores, axis=-1)), "scores": scores}
 
 

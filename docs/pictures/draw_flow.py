@@ -55,7 +55,7 @@ ROWS = (
     ),
 )
 # Below all others.
-GROUND = ("util", "config_forms", "config", "hub", "resources", "inputs", "cli")
+GROUND = ("util", "config_forms", "config", "hub", "resources", "inputs", "cli", "programs")
 
 WIDTH, HEIGHT, STEP, MARGIN, ROW = 236, 92, 274, 24, 176
 

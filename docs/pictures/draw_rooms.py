@@ -24,7 +24,7 @@ LEGEND = {"nothing": "Python", "keras": "Keras", "tensorflow": "TensorFlow"}
 
 
 def constant(name):
-    """Returns a constant of tests/test_rooms.py: ROOMS, from the ground up, or LATE."""
+    """Returns a constant of tests/test_rooms.py: ROOMS, from the ground up, LATE or ABOVE_ALL."""
     text = (REPOSITORY / "tests" / "test_rooms.py").read_text(encoding="utf-8")
     for node in ast.parse(text).body:
         if isinstance(node, ast.Assign) and node.targets[0].id == name:
@@ -59,15 +59,11 @@ def room_of(module):
 def arrows(names, trees):
     """Returns dict of room to the set of rooms that it imports from, in functions too."""
     below = {name: set() for name in names}
-    imports_late = ("nezha_tf", constant("LATE"))
+    not_drawn = (*constant("ABOVE_ALL"), constant("LATE"))
     for module, tree in trees.items():
         for source, name in imports_of(ast.walk(tree)):
             parts = [*source.split("."), name]
-            if (
-                module not in imports_late
-                and parts[0] == "nezha_tf"
-                and parts[1] != room_of(module)
-            ):
+            if module not in not_drawn and parts[0] == "nezha_tf" and parts[1] != room_of(module):
                 below[room_of(module)].add(parts[1])
     return below
 
@@ -93,7 +89,7 @@ def needs_of(names, trees):
 
     needs = {name: set() for name in names}
     for module in trees:
-        if module != "nezha_tf":
+        if module not in constant("ABOVE_ALL"):
             needs[room_of(module)] |= needed(module)
     return {room: max(packages, default="nothing") for room, packages in needs.items()}
 

@@ -14,7 +14,8 @@ import sys
 import threading
 import time
 
-from nezha_tf.util import console, endings, files, forms, storage
+from nezha_tf.programs.table import arguments_of
+from nezha_tf.util import console, endings, files, forms, package_data, storage
 from nezha_tf.util.cores import available_cores
 from nezha_tf.util.errors import STATUS_TERMINATED, Terminated, UserError
 
@@ -44,7 +45,7 @@ def check(jobs):
 
 
 def _parsed(job):
-    command = [sys.executable, job.program, *job.flags, "--only_check_args"]
+    command = [*_command(job), "--only_check_args"]
     return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
 
 
@@ -179,7 +180,7 @@ class Runner:
             # In a session of its own, so that the terminal's interrupt comes to this process
             # alone, which then ends the programs in order.
             process = subprocess.Popen(
-                [sys.executable, job.program, *job.flags],
+                _command(job),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -225,9 +226,16 @@ class Runner:
         return os.path.join(self._folder, job.name) + ending
 
 
+def _command(job):
+    return [sys.executable, *arguments_of(job.program), *job.flags]
+
+
 def _local_files(flag):
     """Returns the files of this machine that a flag's value names: names and globs with commas."""
-    patterns = [part for part in flag.partition("=")[2].split(",") if not storage.is_remote(part)]
+    name, _, value = flag.removeprefix("--").partition("=")
+    with contextlib.suppress(UserError):
+        value = package_data.of_flag(name, value)
+    patterns = [part for part in value.split(",") if not storage.is_remote(part)]
     return [path for path in itertools.chain(*map(storage.glob, patterns)) if os.path.isfile(path)]
 
 

@@ -5,7 +5,8 @@ import re
 import tomllib
 from typing import NamedTuple
 
-from nezha_tf.util import forms, storage
+from nezha_tf.programs.table import arguments_of
+from nezha_tf.util import forms, package_data, storage
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.settings import flag_text
 
@@ -73,8 +74,9 @@ _FILE = {
 }
 _STAGE = {
     "program": (
-        lambda value: forms.is_text(value) and os.path.isfile(value),
-        "a file; write its path from the folder where you start the ablation",
+        lambda value: forms.is_text(value) and arguments_of(value) is not None,
+        "a file or a program of nezha_tf; write its path from the folder where you start the "
+        "ablation",
         "",
     ),
     "flags": _FLAGS,
@@ -203,7 +205,7 @@ def _job(ablation, folder, setting, stage, seed, jobs):
 
 def _toml(path):
     try:
-        with open(path, "rb") as file:
+        with open(package_data.named(path, ".toml"), "rb") as file:
             return tomllib.load(file)
     except OSError as error:
         raise UserError(f"--ablation_file={path}: {error.strerror}") from error

@@ -14,7 +14,7 @@ from nezha_tf.checkpoints.kinds import POOLER, heads
 from nezha_tf.checkpoints.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
 from nezha_tf.config import NezhaConfig, model_type_of, model_types, read_values
 from nezha_tf.util import console
-from nezha_tf.util.errors import UserError
+from nezha_tf.util.errors import UserError, install_command
 from nezha_tf.util.files import write_text
 
 # Models that differ by more are not the same. The rounding of float32 is far below this.
@@ -125,7 +125,8 @@ def _ours(weights, config, path, reader, inputs):
     model = weights.model(config)
     loading.load_weights(model, path, reader, may_be_missing=weights.missing)
     has_choices = weights.kind.has_choices  # then the sequences are the choices of one question
-    outputs = model({n: v[None] if has_choices else v for n, v in inputs.items()})
+    inputs = {n: v[None] if has_choices else v for n, v in inputs.items()}
+    outputs = model(inputs, all_outputs=True)
     names = (*_OF_ENCODER, *weights.kind.outputs)
     return {name: outputs[name].numpy() for name in names if name in outputs}
 
@@ -153,7 +154,8 @@ class _Unavailable(Exception):
 
     def __str__(self):
         why = self.args[0]
-        return f"not compared with Hugging Face's code ({why}): pip install -e '.[interop]'"
+        advice = install_command("transformers")
+        return f"not compared with Hugging Face's code ({why}): {advice}"
 
 
 def _theirs(model, kind, config_values, inputs, folder=None, tensors=None):

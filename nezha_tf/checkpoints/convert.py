@@ -83,7 +83,7 @@ def _convert(settings, target, steps):
             steps.update()
             steps.set_description("comparing")
             text = f"{report}\n{comparison.compare(source, before, config, written)}"
-            readme = f"Made by `tools/convert_checkpoint.py`.\n\n```\n{text}\n```\n"
+            readme = f"Made by `convert_checkpoint` of nezha_tf.\n\n```\n{text}\n```\n"
             readme = f"# {os.path.basename(target)}\n\n{readme}"
             files.write_text(os.path.join(folder, "README.md"), readme)
             steps.update()

@@ -13,6 +13,7 @@ from nezha_tf.checkpoints.published import TOKENIZER_FILE
 from nezha_tf.checkpoints.run_folder import CONFIG_FILE, VOCAB_FILE
 from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.config import POSITION_ENCODINGS, NezhaConfig
+from nezha_tf.text.tokenizer_json import tokenizer_json
 from nezha_tf.text.vocabulary import PAD
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.files import write_text
@@ -142,7 +143,7 @@ def _task(source, weights, config):
 
 
 def _write_hugging_face(folder, source, weights, config):
-    """Writes weights, `config.json` and `tokenizer_config.json`; returns the weights' path."""
+    """Writes weights, `config.json` and the tokenizer's files; returns the weights' path."""
     values = config.to_hugging_face()
     prefix = "" if not weights.kind.heads else f"{values['model_type']}."
     architecture = config.hugging_face_model.class_name(weights.kind.architecture)
@@ -163,6 +164,8 @@ def _write_hugging_face(folder, source, weights, config):
     values |= _labels(source, weights)
     if source.tokens:
         values["pad_token_id"] = source.tokens.index(PAD)
+        tokenizer = tokenizer_json(source.vocabulary, source.do_lower_case)
+        _write_json(folder, "tokenizer.json", tokenizer)
     _write_json(folder, HUGGING_FACE_CONFIG_FILE, values)
     if source.stated_case is not None:
         tokenizer = {

@@ -1,26 +1,21 @@
 """Opens checkpoints of any layout, and loads their weights into a model."""
 
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-import tensorflow as tf
+import keras
 
-from nezha_tf.checkpoints import electra, hugging_face, tf1, views
-from nezha_tf.checkpoints.name_table import AVERAGE_SUFFIX, tf1_names
-from nezha_tf.checkpoints.refusals import FLOATS, check_structure, no_finite, no_float
-from nezha_tf.checkpoints.tf1 import ROW_KEYS, SEGMENT_TABLE, UNILM_ROWS, is_weight
+from nezha_tf.checkpoints import adapters, electra, hugging_face, run_folder, tf1, views
+from nezha_tf.checkpoints.assigning import assign
+from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.places import weights_of
+from nezha_tf.checkpoints.refusals import check_structure
+from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE, UNILM_ROWS, is_weight
+from nezha_tf.config import NezhaConfig
+from nezha_tf.modeling import lora
+from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
-
-# What decides whether a run has a state, by a part of the state's name in a checkpoint.
-_FLAGS_OF_STATE = {
-    f"/{AVERAGE_SUFFIX}": "--ema_decay",
-    "nezha_tf/loss_scale": "--precision",
-    "nezha_tf/memory": "--memory_length",
-    "nezha_tf/optimizer": "--optimizer and --freeze_layers",
-    "nezha_tf/random_state": "the dropout of --bert_config_file",
-}
-_FLAGS_OF_SLOTS = "--optimizer and --freeze_layers"
 
 
 class LoadReport(NamedTuple):
@@ -49,16 +44,64 @@ def open_checkpoint(path, config=None, heads=()):
 
 def _open(path):
     weights_file = hugging_face.find_weights(os.fspath(path))
-    if weights_file is None:
-        return tf1.open_checkpoint(path)
-    return weights_file, hugging_face.HuggingFaceReader(weights_file)
+    if weights_file is not None:
+        return weights_file, hugging_face.HuggingFaceReader(weights_file)
+    return _with_base(*tf1.open_checkpoint(path))
 
 
-def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
+def _with_base(path, reader):
+    """Returns (path, the reader or, of adapters, one of their base with them)."""
+    names = reader.get_variable_to_shape_map()
+    if not adapters.are_in(names):
+        return path, reader
+    folder = os.path.dirname(path)
+    about, file = adapters.read(folder), os.path.join(folder, adapters.FILE_NAME)
+    if about is None:
+        raise UserError(
+            f"checkpoint {path} holds adapters alone, and {file} is missing, which names the model "
+            "that they belong to; restore it"
+        )
+    config_file = os.path.join(folder, run_folder.CONFIG_FILE)
+    config = NezhaConfig.from_json_file(config_file) if storage.exists(config_file) else None
+    try:
+        base = open_base(about.base, config, names)
+    except UserError as error:
+        raise UserError(
+            f"checkpoint {path} holds adapters of the model {about.base}, which cannot be opened: "
+            f'{error}; put it back, or write its new place as "base" in {file}'
+        ) from error
+    return path, adapters.MergedReader(path, reader, base, about)
+
+
+def open_base(path, config, own):
+    """Returns the reader of a model that adapters change: of its weights, or of their averages.
+
+    Args:
+      path: see `places.weights_of`.
+      config: the model's `NezhaConfig`.
+      own: the names in a checkpoint of adapters.
+
+    Raises:
+      UserError: it is not there, or damaged.
+    """
+    checkpoint, averages = weights_of(path)
+    heads = [name for name in own if is_weight(name, own) and not name.startswith("bert/")]
+    _, reader = open_checkpoint(checkpoint, config, heads)
+    return views.averages(checkpoint, reader) if averages else reader
+
+
+def load(
+    model: keras.Model,
+    path: str | os.PathLike[str],
+    may_be_missing: Sequence[str] = (),
+    extend_segments: bool = False,
+    averages: bool = False,
+) -> LoadReport:
     """Loads the weights of a checkpoint of any layout into a model.
 
     Optimizer slots and the step are ignored. Either all weights are changed or, after an error,
-    none.
+    none. If the model has adapters (`lora.enable_lora`), these begin anew: their B becomes 0, so
+    that the model is the one of the checkpoint.
 
     Args:
       model: a Keras model whose variables are in the name table, such as `NezhaForPreTraining`.
@@ -81,14 +124,20 @@ def load(model, path, may_be_missing=(), extend_segments=False, averages=False):
     return load_weights(model, path, reader, may_be_missing, extend_segments, needs_finite=True)
 
 
-def load_tf1_checkpoint(model, prefix, may_be_missing=(), extend_segments=False):
+def load_tf1_checkpoint(
+    model: keras.Model,
+    prefix: str | os.PathLike[str],
+    may_be_missing: Sequence[str] = (),
+    extend_segments: bool = False,
+) -> LoadReport:
     """Does what `load` does, for TF1's checkpoints and ours alone; weights may be NaN."""
-    return load_weights(model, *tf1.open_checkpoint(prefix), may_be_missing, extend_segments)
+    path, reader = _with_base(*tf1.open_checkpoint(prefix))
+    return load_weights(model, path, reader, may_be_missing, extend_segments)
 
 
 def load_weights(model, path, reader, may_be_missing=(), extend_segments=False, needs_finite=False):
     """Does what `load` does, from an open reader; `path` is only for messages."""
-    variables = {name: variable.value for name, variable in tf1_names(model).items()}
+    variables = tf1_names(model)
     heads = [name for name in variables if not name.startswith("bert/")]
     config = getattr(model, "config", None)
     reader = electra.view(reader, config, heads)
@@ -99,6 +148,7 @@ def load_weights(model, path, reader, may_be_missing=(), extend_segments=False, 
     if extend_segments and _has_rows(variables, shapes, SEGMENT_TABLE, UNILM_ROWS):
         rows[SEGMENT_TABLE] = UNILM_ROWS
     missing = assign(path, reader, variables, may_be_missing, rows, needs_finite)
+    lora.begin_anew(model)
     extended = "its two segment rows extended to six: 2, 3, 4 as 0, and 5 as 1" if rows else ""
     unused = _unused(set(shapes), variables) + _unused(set(getattr(reader, "others", ())), ())
     return LoadReport(missing, unused, extended)
@@ -113,81 +163,3 @@ def _has_rows(variables, shapes, name, rows):
 
 def _unused(names, variables):
     return sorted(name for name in names - set(variables) if is_weight(name, names))
-
-
-def assign(path, reader, variables, may_be_missing=(), rows=None, needs_finite=False):
-    """Sets variables from an open checkpoint: all of them or, after an error, none.
-
-    Args:
-      path, reader, may_be_missing: as for `load_weights`.
-      variables: dict of name to `tf.Variable`.
-      rows: dict of name to the rows of the checkpoint's table that make up a variable.
-      needs_finite: whether NaN and infinity are errors.
-
-    Returns:
-      List of the names that the checkpoint lacks.
-    """
-    shapes, rows = reader.get_variable_to_shape_map(), rows or {}
-    missing = [name for name in variables if name not in shapes]
-    lacking = [name for name in missing if not name.startswith(tuple(may_be_missing))]
-    if lacking:
-        raise UserError(f"checkpoint {path} {_lacking_clause(path, lacking, variables, shapes)}")
-    values = {}
-    for name, variable in variables.items():
-        if name in missing:
-            continue
-        if name not in rows and tuple(shapes[name]) != tuple(variable.shape):
-            raise _other_shape(path, name, shapes[name], variable.shape.as_list())
-        value = reader.get_tensor(name)
-        if (value.dtype.name in FLOATS) != variable.dtype.is_floating:
-            raise no_float(path, name, value.dtype.name)
-        if needs_finite and not np.isfinite(value).all():
-            raise no_finite(path, name)
-        values[name] = value[list(rows[name])] if name in rows else value
-    for name, value in values.items():
-        variables[name].assign(tf.cast(value, variables[name].dtype))
-    return missing
-
-
-def _other_shape(path, name, shape, expected):
-    # Names that TF1 does not have are states of the run, such as a memory.
-    is_state = name.startswith("nezha_tf/")
-    needed = "flags that it was begun with" if is_state else "config that belongs to it"
-    if name in ROW_KEYS:
-        needed += f" ({ROW_KEYS[name]} says the number of rows)"
-    return UserError(
-        f"checkpoint {path}: {name} has shape {shape}, and the model's is {expected}; "
-        f"pass the {needed}"
-    )
-
-
-def _lacking_clause(path, lacking, variables, there):
-    """Returns a clause on missing weights or states of training, and what to do."""
-    weights = [name for name in lacking if is_weight(name, variables)]
-    text = (
-        f"lacks {(weights or lacking)[0]} ({len(lacking)} of {len(variables)} variables are "
-        "missing)"
-    )
-    is_discriminator = any(name.startswith("discriminator_predictions/") for name in there)
-    if is_discriminator and all(name.startswith("cls/predictions/") for name in weights):
-        return (
-            f"{text}: it is ELECTRA's discriminator, which predicts no tokens; take the generator, "
-            "with its own configuration"
-        )
-    if weights:
-        return f"{text}; is it of a model or a run of this kind?"
-    flags = sorted(set(filter(None, (_flags_of(name, variables) for name in lacking))))
-    if flags:
-        text += f", a state of training that depends on {', '.join(flags)}"
-    return (
-        f"{text}; pass the flags with which the run was begun, or begin a new run in another "
-        f"--output_dir with --init_checkpoint={path}"
-    )
-
-
-def _flags_of(name, variables):
-    """Returns the flags that decide whether a run has a state; None: every run has it."""
-    for part, flags in _FLAGS_OF_STATE.items():
-        if part in name:
-            return flags
-    return _FLAGS_OF_SLOTS if name.rpartition("/")[0] in variables else None

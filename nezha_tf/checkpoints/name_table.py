@@ -8,6 +8,7 @@ with several variables; other rows are for one variable.
 import re
 
 from nezha_tf.config import model_types
+from nezha_tf.modeling.lora import is_adapter
 
 # The name of a moving average is its weight's name, a slash and this.
 AVERAGE_SUFFIX = "ExponentialMovingAverage"
@@ -185,8 +186,12 @@ def tf1_name(path):
 
 
 def tf1_names(model):
-    """Returns {TF1 name: Keras variable} for the weights of a model, in their order."""
-    return {tf1_name(variable.path): variable for variable in model.weights}
+    """Returns {TF1 name: Keras variable} for the weights of a model, in their order.
+
+    Adapters are not among them: no other program has them, and what they change stands there.
+    """
+    weights = (variable for variable in model.weights if not is_adapter(variable))
+    return {tf1_name(variable.path): variable for variable in weights}
 
 
 def tf1_name_of(name, model_type=None):

@@ -7,7 +7,7 @@ import zipfile
 
 from nezha_tf.checkpoints.refusals import FLOATS, UnreadableCheckpoint, no_float
 from nezha_tf.util import storage
-from nezha_tf.util.errors import UserError
+from nezha_tf.util.errors import UserError, install_command
 
 # In older versions a pickle can run code in spite of `weights_only` (CVE-2025-32434).
 _SAFE_TORCH = (2, 6)
@@ -174,6 +174,5 @@ class _Ignored(dict):
 
 def missing_library(library, path, error):
     return UserError(
-        f"{path} needs {library} ({error}): pip install -e '.[interop]' in the clone, or "
-        f"pip install {library}"
+        f"{path} needs {library} ({error}): {install_command(library)}, or pip install {library}"
     )

@@ -7,6 +7,7 @@ import re
 from nezha_tf.checkpoints import electra, hugging_face, loading, run_folder, tf1
 from nezha_tf.checkpoints.hugging_face_settings import Published
 from nezha_tf.checkpoints.kinds import LAYER_MIX, kind_of, kind_of_architecture, task_of
+from nezha_tf.checkpoints.places import TRANSFORMER_FOLDER
 from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
 from nezha_tf.config import (
@@ -30,8 +31,6 @@ _DISCRIMINATOR_CONFIG_FILE = "_discriminator_config.json"
 # The epsilon of UniLM's LayerNorm (modeling.py of UniLM v1); its configuration does not say it.
 _UNILM_LAYER_NORM_EPS = 1e-5
 _ELECTRA = "electra"
-# Where older versions of sentence-transformers put the model in their folder.
-TRANSFORMER_FOLDER = "0_Transformer"
 # Where sentence-transformers says how the vectors of tokens become one of the text.
 _POOLING_FILE = os.path.join("1_Pooling", CONFIG_FILE)
 _POOLINGS = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}

@@ -10,7 +10,8 @@ import os
 import re
 from typing import NamedTuple
 
-from nezha_tf.checkpoints import loading, tf1
+from nezha_tf.checkpoints import tf1
+from nezha_tf.checkpoints.assigning import assign
 from nezha_tf.checkpoints.refusals import UnreadableCheckpoint
 from nezha_tf.util import forms, storage
 from nezha_tf.util.errors import UserError
@@ -86,7 +87,7 @@ class RunCheckpoints:
         for step in reversed(self.steps()):
             try:
                 prefix, reader = tf1.open_checkpoint(self.path(step))
-                loading.assign(prefix, reader, self._state)
+                assign(prefix, reader, self._state)
                 return prefix
             except UnreadableCheckpoint as error:
                 report(f"{error}; trying the checkpoint before it")

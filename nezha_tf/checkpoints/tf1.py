@@ -3,12 +3,14 @@
 import os
 import re
 
+import keras
 import tensorflow as tf
 
 from nezha_tf.checkpoints import views
 from nezha_tf.checkpoints.bundle import BundleReader
-from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
 from nezha_tf.checkpoints.refusals import UnreadableCheckpoint
+from nezha_tf.modeling import lora
 from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError, first_line
 
@@ -85,12 +87,16 @@ def global_step_of(reader):
     return int(reader.get_tensor("global_step")) if has_step else 0
 
 
-def save_tf1_checkpoint(model, prefix):
+def save_tf1_checkpoint(model: keras.Model, prefix: str | os.PathLike[str]) -> None:
     """Writes the weights of a Keras model as a TF1 checkpoint that the originals can load.
 
-    `prefix` is a path without ending; `.index` and `.data-00000-of-00001` are written.
+    `prefix` is a path without ending; `.index` and `.data-00000-of-00001` are written. Adapters
+    (`lora.enable_lora`) are merged into the kernels that they change.
     """
-    write_tensors(prefix, {name: variable.value for name, variable in tf1_names(model).items()})
+    tensors = {name: variable.value for name, variable in tf1_names(model).items()}
+    for layer in lora.adapted_layers(model):
+        tensors[tf1_name(lora.kernel_of(layer).path)] = lora.merged_kernel(layer)
+    write_tensors(prefix, tensors)
 
 
 def write_tensors(prefix, tensors):

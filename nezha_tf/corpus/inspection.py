@@ -15,6 +15,7 @@ from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
+from nezha_tf.util.package_data import located
 
 # Runs of predicted tokens are shown in brackets, with their replacement if it is not [MASK]; on a
 # terminal in colour too.
@@ -68,7 +69,7 @@ def show(settings):
 def _vocab_file(path, named):
     _, entry, _ = named.get(os.path.basename(path), (None, {}, None))
     vocab_file = entry.get("flags", {}).get("vocab_file", "")
-    if not storage.exists(vocab_file):
+    if not storage.exists(located(vocab_file)):
         raise UserError(f"{path}: --vocab_file is needed, the vocabulary that it was made with")
     return vocab_file
 

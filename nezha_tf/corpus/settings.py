@@ -70,7 +70,7 @@ class Settings:
     )
     masking: str = flag(
         "whole_word",
-        "Masking policy. none: run_pretraining.py masks the examples when it reads them "
+        "Masking policy. none: run_pretraining masks the examples when it reads them "
         "(--dynamic_masking), and each document has one pass.",
         choices=(*POLICIES, UNMASKED),
     )
@@ -78,7 +78,7 @@ class Settings:
         "nsp",
         "The segments of an example. nsp: two, the second random in half of the pairs; sop: two, "
         "swapped in half of the pairs; none: one segment of full sentences; stream: the same in "
-        "the order of the text, for run_pretraining.py --memory_length.",
+        "the order of the text, for run_pretraining --memory_length.",
         choices=PAIRS,
     )
     segmenter: str = flag(

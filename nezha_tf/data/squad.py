@@ -223,7 +223,7 @@ def _question(path, entry, with_impossible, needs_answers):
         # In a file that is to be answered, the answers may have been taken out.
         is_impossible = needs_answers
     if is_impossible and not with_impossible:
-        raise RowFault("it is impossible; only run_mrc.py --version_2_with_negative accepts this")
+        raise RowFault("it is impossible; only run_mrc --version_2_with_negative accepts this")
     answers = () if is_impossible else _answers(context, entry.answers, needs_answers)
     if needs_answers and not is_impossible:
         if not answers:

@@ -71,7 +71,7 @@ class Decoder:
         if not positions.is_relative:
             places = tf.range(length + blanks)
             inputs["position_ids"] = position_ids(positions, source_mask, places)
-        outputs = self._encoder(inputs)
+        outputs = self._encoder(inputs, all_outputs=True)
         logits = self._logits(outputs, length + blanks - 1, 1)[:, 0]
         kept = [tuple(part[:, :, :length] for part in pair) for pair in outputs["keys_and_values"]]
         config = self._encoder.config
@@ -118,6 +118,7 @@ class Decoder:
                 ],
             },
             positions=positions.of_beams(of_queries, of_source, of_target, beams),
+            all_outputs=True,
         )
         logits = self._logits(outputs, (queries - 1) * beams, beams)
         return logits, _written(cache, outputs["keys_and_values"], beams)

@@ -1,13 +1,17 @@
 """Writes targets for a batch of sources: decoder and search in one compiled loop."""
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
 
 from nezha_tf.generation.decoder import Decoder
-from nezha_tf.generation.search import BeamSearch, Rules, Sampling
+from nezha_tf.generation.options import GenerationOptions
+from nezha_tf.generation.search import BeamSearch, Generated, Rules, Sampling
+from nezha_tf.generation.target_format import TargetFormat
 from nezha_tf.modeling import positions
-from nezha_tf.text.vocabulary import check_vocabulary
+from nezha_tf.modeling.pretraining import NezhaForMaskedLM
+from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 
 
 class Generator:
@@ -17,7 +21,14 @@ class Generator:
     it is traced again for each shape of the sources. Its body is `search`.
     """
 
-    def __init__(self, model, vocabulary, target_format, options, jit_compile=True):
+    def __init__(
+        self,
+        model: NezhaForMaskedLM,
+        vocabulary: Vocabulary,
+        target_format: TargetFormat,
+        options: GenerationOptions,
+        jit_compile: bool = True,
+    ):
         """Args:
           model: a `NezhaForMaskedLM`.
           vocabulary: its `Vocabulary`.
@@ -38,7 +49,9 @@ class Generator:
         self._rules = Rules(options, vocabulary, model.config.vocab_size)
         self._generate = tf.function(self.search, jit_compile=jit_compile, autograph=False)
 
-    def __call__(self, source_ids, source_mask, seed=0):
+    def __call__(
+        self, source_ids: npt.ArrayLike, source_mask: npt.ArrayLike, seed: int = 0
+    ) -> Generated:
         """Returns the `Generated` of sources, int [B, S], padded on the left (`pad_left`).
 
         The mask is 0 for padding. For the method "sample", the seed is that of the first example;
@@ -52,7 +65,7 @@ class Generator:
             tf.constant((seed + np.arange(len(source_ids))) % 2**31, tf.int32),
         )
 
-    def search(self, source_ids, source_mask, seeds):
+    def search(self, source_ids: tf.Tensor, source_mask: tf.Tensor, seeds: tf.Tensor) -> Generated:
         """Returns the `Generated` of sources, int32 [B, S], in a graph; B and S may be dynamic.
 
         They are padded on the left, and the caller has checked that there are enough positions

@@ -81,7 +81,7 @@ class GenerationOptions:
             )
 
     @property
-    def num_hypotheses(self):
+    def num_hypotheses(self) -> int:
         """The number of hypotheses of an example that the search extends at a time."""
         return self.beam_size if self.method == "beam" else self.num_return_sequences
 

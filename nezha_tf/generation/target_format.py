@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from nezha_tf.config import SEGMENT_IDS, TARGET_PREDICTIONS
+from nezha_tf.config import SEGMENT_IDS, TARGET_PREDICTIONS, NezhaConfig
 from nezha_tf.text.vocabulary import UNK
 from nezha_tf.util.errors import UserError
 
@@ -76,10 +76,10 @@ class TargetFormat:
             object.__setattr__(self, "segment_ids", MODES[self.mode].segment_ids)
 
     @property
-    def is_masked(self):
+    def is_masked(self) -> bool:
         return self.target_prediction == "masked"
 
-    def check(self, config):
+    def check(self, config: NezhaConfig) -> None:
         """Raises a `UserError` if the model has no rows for the segments."""
         needed, rows = max(self.segment_ids), config.type_vocab_size
         if needed >= rows:
@@ -89,6 +89,6 @@ class TargetFormat:
                 "this objective, or pass the segments of its training by --segment_ids"
             )
 
-    def ranks(self, source_length, target_length):
+    def ranks(self, source_length: int, target_length: int) -> tf.Tensor:
         """Returns the attention ranks of a source and its target, int32 [1, S + T]."""
         return MODES[self.mode].ranks(source_length, target_length)[None]

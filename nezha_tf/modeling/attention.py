@@ -6,15 +6,16 @@ import keras
 from keras import ops
 
 from nezha_tf.modeling.compiled_parts import fused
+from nezha_tf.modeling.configured import Configured
 from nezha_tf.modeling.dropout import Dropout, dropped
-from nezha_tf.modeling.layers import Dense
+from nezha_tf.modeling.layers import dense
 
 # This is added to the logits of masked keys, as in the originals. It is finite, so that the softmax
 # of a row with only masked keys is defined, and within the range of float16.
 MASKED_BIAS = -10000.0
 
 
-class SelfAttention(keras.layers.Layer):
+class SelfAttention(Configured, keras.layers.Layer):
     """Multi-head self-attention and its output projection.
 
     It follows `attention_layer` of NEZHA's modeling.py: the query is scaled by 1/sqrt(H) before
@@ -28,11 +29,11 @@ class SelfAttention(keras.layers.Layer):
         policy = self.dtype_policy
         hidden = config.hidden_size
         options = {"use_bias": config.use_bias, "dtype": policy}
-        self.query = Dense(hidden, config, name="query", **options)
-        self.key = Dense(hidden, config, name="key", **options)
-        self.value = Dense(hidden, config, name="value", **options)
+        self.query = dense(hidden, config, name="query", **options)
+        self.key = dense(hidden, config, name="key", **options)
+        self.value = dense(hidden, config, name="value", **options)
         self.dropout = Dropout(config.attention_probs_dropout_prob, dtype=policy)
-        self.projection = Dense(hidden, config, name="output", **options)
+        self.projection = dense(hidden, config, name="output", **options)
 
     def build(self, input_shape=None):
         shape = (None, None, self.config.hidden_size)
@@ -105,11 +106,15 @@ class SelfAttention(keras.layers.Layer):
         One product is faster than three, and so are its gradients.
         """
         parts = (self.query, self.key, self.value)
+        heads = self.config.num_attention_heads
+        if any(part.quantization_mode for part in parts):  # each has a scale of its own
+            product = ops.concatenate([part(states) for part in parts], axis=-1)
+            return _split(product, None, heads=heads)
         kernel = ops.concatenate([part.kernel for part in parts], axis=1)
         bias = None
         if self.config.use_bias:
             bias = ops.concatenate([part.bias for part in parts], axis=0)
-        return _split(ops.matmul(states, kernel), bias, heads=self.config.num_attention_heads)
+        return _split(ops.matmul(states, kernel), bias, heads=heads)
 
     def _queries(self, states):
         batch, length, _ = ops.shape(states)

@@ -41,11 +41,12 @@ class Chain(NamedTuple):
         return self.has_tag & ops.logical_not(self.is_first)
 
 
+@keras.saving.register_keras_serializable("nezha_tf")
 class LinearChain(keras.layers.Layer):
     """The scores of L tags as the first and last ones, and of their transitions, in float32."""
 
     def __init__(self, num_labels, **kwargs):
-        super().__init__(dtype="float32", **kwargs)
+        super().__init__(**{**kwargs, "dtype": "float32"})
         self.num_labels = num_labels
 
     def build(self, input_shape=None):

@@ -8,6 +8,7 @@ from keras import ops
 from nezha_tf.modeling.compiled_parts import fused
 
 
+@keras.saving.register_keras_serializable("nezha_tf")
 class Dropout(keras.layers.Dropout):
     """Keras's Dropout, with random bits from an integer hash of each entry's index.
 

@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from nezha_tf.modeling import layers
+from nezha_tf.modeling.configured import Configured
 from nezha_tf.modeling.dropout import Dropout
 
 
-class Embeddings(keras.layers.Layer):
+class Embeddings(Configured, keras.layers.Layer):
     """The sum of a token's embeddings, then a norm and dropout (BERT's modeling.py).
 
     They are of width E, `config.embedding_width`. With `config.maps_embeddings` a dense layer
@@ -23,7 +24,7 @@ class Embeddings(keras.layers.Layer):
         self.dropout = Dropout(config.hidden_dropout_prob, dtype=self.dtype_policy)
         self.mapping = None
         if config.maps_embeddings:
-            self.mapping = layers.Dense(
+            self.mapping = layers.dense(
                 config.hidden_size,
                 config,
                 dtype=self.dtype_policy,

@@ -1,16 +1,19 @@
 """The encoder: embeddings, Transformer layers and pooler."""
 
-import keras
+from typing import Any
+
 from keras import ops
 
+from nezha_tf.config import NezhaConfig
 from nezha_tf.modeling import attention_mask as masks
 from nezha_tf.modeling import layers, positions
+from nezha_tf.modeling.configured import NezhaModel, completed
 from nezha_tf.modeling.embeddings import Embeddings
 from nezha_tf.modeling.transformer_layer import stack_of
 from nezha_tf.util.errors import UserError
 
 
-class NezhaEncoder(keras.Model):
+class NezhaEncoder(NezhaModel):
     """The encoder of NEZHA, BERT, RoFormer, ALBERT or ELECTRA, depending on the configuration.
 
     Each batch has its own length T; relative encodings allow any length. `input_mask`, TF1's name,
@@ -18,7 +21,14 @@ class NezhaEncoder(keras.Model):
     pairs.
     """
 
-    def __init__(self, config, max_seq_length=None, pooled_only=False, layer_mix=False, **kwargs):
+    def __init__(
+        self,
+        config: NezhaConfig,
+        max_seq_length: int | None = None,
+        pooled_only: bool = False,
+        layer_mix: bool = False,
+        **kwargs: Any,
+    ):
         """Args:
         config: a `NezhaConfig`.
         max_seq_length: bound on T if T is dynamic, or None; it allows a faster computation for
@@ -33,6 +43,7 @@ class NezhaEncoder(keras.Model):
         """
         super().__init__(**kwargs)
         self.config = config
+        self.max_seq_length = max_seq_length
         self.pooled_only = pooled_only
         policy = self.dtype_policy
         self.positions = positions.of(config)(
@@ -41,19 +52,20 @@ class NezhaEncoder(keras.Model):
         embedded = self.positions if self.positions.is_embedded else None
         self.embeddings = Embeddings(config, embedded, dtype=policy, name="embeddings")
         self.transformer_layers, self.final_norm = stack_of(config, policy)
-        self.pooler = layers.Dense(
+        self.pooler = layers.dense(
             config.hidden_size, config, hidden_act=config.pooler_act, dtype=policy, name="pooler"
         )
-        self.layer_mix = None
+        self.layer_mix = layer_mix
+        self.mixture = None
         if layer_mix:
             if self.final_norm is not None:
                 raise UserError(
                     f"--layer_mix mixes the states of all layers, and with norm_position "
                     f"{config.norm_position!r} these are not normed; leave one of them out"
                 )
-            self.layer_mix = layers.LayerMix(config.num_hidden_layers + 1, name="layer_mix")
+            self.mixture = layers.LayerMix(config.num_hidden_layers + 1, name="layer_mix")
             for part in self.layers:
-                part.trainable = part in (self.layer_mix, self.pooler)
+                part.trainable = part in (self.mixture, self.pooler)
         self.build()
 
     def build(self, input_shape=None):
@@ -68,11 +80,16 @@ class NezhaEncoder(keras.Model):
         if self.final_norm is not None:
             self.final_norm.build(hidden)
         self.pooler.build((None, self.config.hidden_size))
-        if self.layer_mix is not None:
-            self.layer_mix.build()
+        if self.mixture is not None:
+            self.mixture.build()
         self.built = True
 
-    def call(self, inputs, positions=None, training=False):
+    def call(self, inputs, positions=None, training=False, all_outputs=False):
+        """See `NezhaModel.call`, and `outputs` for the inputs and `positions`."""
+        outputs = self.outputs(completed(inputs), training, positions)
+        return self._selected(outputs, all_outputs)
+
+    def outputs(self, inputs, training=False, positions=None):
         """Args:
           inputs: dict of `input_ids`, `input_mask` (1 for tokens, 0 for padding) and
             `segment_ids`, int [B, T]. Optional keys:
@@ -84,9 +101,9 @@ class NezhaEncoder(keras.Model):
             `past_key_values`, a list of the `past_key_values` of `SelfAttention` for each layer;
             `memory`, [B, L, M, hidden_size], the inputs of the L layers for the M tokens before
             these, and with it `memory_mask`, int [B, M], 1 for tokens (see `with_memory`).
+          training: whether dropout is on; with `layer_mix` there is none here.
           positions: with `past_key_values`, the `AttentionPositions` with these tokens as queries,
             and the cached tokens and these as keys; the layer `positions` makes them.
-          training: whether dropout is on; with `layer_mix` there is none here.
 
         Returns:
           Dict of `sequence_output` [B, T, hidden_size], `pooled_output` [B, hidden_size],
@@ -99,7 +116,7 @@ class NezhaEncoder(keras.Model):
           UserError: T is larger than the table of positions.
         """
         input_ids = inputs["input_ids"]
-        training = training and self.layer_mix is None
+        training = training and self.mixture is None
         view = self._view(inputs, positions)
         embedding_output = self.embeddings(
             input_ids,
@@ -125,7 +142,7 @@ class NezhaEncoder(keras.Model):
             keys_and_values.append(own)
         if self.final_norm is not None:
             output = self.final_norm(output)
-        if self.layer_mix is not None:
+        if self.mixture is not None:
             output = self._mixed([embedding_output, *encoder_outputs])
         return {
             "sequence_output": output,
@@ -178,8 +195,9 @@ class NezhaEncoder(keras.Model):
         Each is float32 [B, N, T, T]: how much each query (third axis) attends to each key, also
         with `pooled_only`. The inputs are those of `call`, without `past_key_values`.
         """
+        inputs = completed(inputs)
         view = self._view(inputs)
-        outputs = self(inputs)
+        outputs = self(inputs, all_outputs=True)
         states = [outputs["embedding_output"], *outputs["encoder_outputs"][:-1]]
         return [
             layer.attention.probabilities(layer.attention_residual.before(its_states), **view)
@@ -197,7 +215,7 @@ class NezhaEncoder(keras.Model):
         if self.pooled_only:
             states = [state[:, :1] for state in states]
         # No gradient passes on, so nothing of the layers is kept for a backward pass.
-        mixed = self.layer_mix([ops.stop_gradient(state) for state in states])
+        mixed = self.mixture([ops.stop_gradient(state) for state in states])
         return ops.cast(mixed, self.compute_dtype)
 
     def _view(self, inputs, positions=None):

@@ -4,11 +4,12 @@ import keras
 
 from nezha_tf.config import FEED_FORWARDS
 from nezha_tf.modeling.compiled_parts import fused
-from nezha_tf.modeling.layers import Dense
+from nezha_tf.modeling.configured import Configured
+from nezha_tf.modeling.layers import dense
 from nezha_tf.modeling.rows import class_of
 
 
-class FeedForward(keras.layers.Layer):
+class FeedForward(Configured, keras.layers.Layer):
     """act(x W + b) V + c, with the act `hidden_act` (Vaswani et al., arXiv 1706.03762 §3.3)."""
 
     # The number of its matrices of hidden_size times intermediate_size.
@@ -26,7 +27,7 @@ class FeedForward(keras.layers.Layer):
         return self.config.hidden_act
 
     def _dense(self, units, name, hidden_act="linear"):
-        return Dense(
+        return dense(
             units,
             self.config,
             hidden_act=hidden_act,

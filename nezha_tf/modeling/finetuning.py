@@ -1,8 +1,8 @@
 """The models of the understanding tasks: the encoder with a linear layer on its output."""
 
-import keras
 from keras import ops
 
+from nezha_tf.modeling.configured import NezhaModel
 from nezha_tf.modeling.crf import LinearChain
 from nezha_tf.modeling.dropout import Dropout
 from nezha_tf.modeling.encoder import NezhaEncoder
@@ -12,9 +12,10 @@ from nezha_tf.modeling.heads import LinearHead
 NO_CHOICE = -1e4
 
 
-class NezhaForSequenceClassification(keras.Model):
+class NezhaForSequenceClassification(NezhaModel):
     """Scores classes for a text or a pair (`create_model` of BERT's run_classifier.py)."""
 
+    main_outputs = "logits"
     head_name = "classifier"
     reads = "pooled_output"
     head_dropout = 0.1
@@ -29,6 +30,8 @@ class NezhaForSequenceClassification(keras.Model):
         super().__init__(**kwargs)
         self.config = config
         self.num_labels = num_labels
+        self.max_seq_length = max_seq_length
+        self.layer_mix = layer_mix
         reads_pooled = self.reads == "pooled_output"
         self.encoder = NezhaEncoder(
             config, max_seq_length, reads_pooled, layer_mix, dtype=self.dtype_policy
@@ -45,13 +48,13 @@ class NezhaForSequenceClassification(keras.Model):
         self.head.build()
         self.built = True
 
-    def call(self, inputs, training=False):
+    def outputs(self, inputs, training=False):
         """Returns the dict of `NezhaEncoder`, whose inputs it takes, with `logits`, float32.
 
         They are [B, L], with `sequence_output` of the first token only; or [B, T, L] in models that
         score each token.
         """
-        outputs = self.encoder(inputs, training=training)
+        outputs = self.encoder(inputs, training=training, all_outputs=True)
         outputs["logits"] = self.head(self.dropout(outputs[self.reads], training=training))
         return outputs
 
@@ -72,29 +75,32 @@ class NezhaForCrfTagging(NezhaForTokenClassification):
         self.crf.build()
         super().build()
 
-    def call(self, inputs, training=False):
-        """Reads `label_mask`, too, int [B, T], 0 for tokens that are not on the path.
+    def outputs(self, inputs, training=False):
+        """Reads `label_mask`, too, int [B, T], 0 for tokens off the path.
 
         The result has `chain`, a `crf.Chain`.
         """
-        outputs = super().call(inputs, training=training)
-        outputs["chain"] = self.crf(outputs["logits"], inputs["label_mask"])
+        outputs = super().outputs(inputs, training)
+        outputs["chain"] = self.crf(
+            outputs["logits"], inputs.get("label_mask", inputs["input_mask"])
+        )
         return outputs
 
 
 class NezhaForQuestionAnswering(NezhaForSequenceClassification):
     """Scores each token as an answer's start and end (`create_model` of BERT's run_squad.py)."""
 
+    main_outputs = ("start_logits", "end_logits")
     head_name = "span"
     reads = "sequence_output"
     head_dropout = 0.0
 
-    def __init__(self, config, max_seq_length=None, **kwargs):
-        super().__init__(config, 2, max_seq_length, **kwargs)
+    def __init__(self, config, max_seq_length=None, layer_mix=False, **kwargs):
+        super().__init__(config, 2, max_seq_length, layer_mix, **kwargs)
 
-    def call(self, inputs, training=False):
+    def outputs(self, inputs, training=False):
         """Returns the dict with `start_logits` and `end_logits`, [B, T], instead of `logits`."""
-        outputs = super().call(inputs, training=training)
+        outputs = super().outputs(inputs, training)
         logits = outputs.pop("logits")
         outputs["start_logits"], outputs["end_logits"] = ops.unstack(logits, axis=-1)
         return outputs
@@ -107,17 +113,19 @@ class NezhaForMultipleChoice(NezhaForSequenceClassification):
     sequences in place of the others, which are never chosen.
     """
 
-    def __init__(self, config, max_seq_length=None, **kwargs):
-        super().__init__(config, 1, max_seq_length, **kwargs)
+    ids_rank = 3
 
-    def call(self, inputs, training=False):
+    def __init__(self, config, max_seq_length=None, layer_mix=False, **kwargs):
+        super().__init__(config, 1, max_seq_length, layer_mix, **kwargs)
+
+    def outputs(self, inputs, training=False):
         """The inputs are [B, C, T] instead of [B, T].
 
         Returns the encoder's dict, for B * C sequences, with `logits`, float32 [B, C], which are
         `NO_CHOICE` where the sequence is empty.
         """
         sequences = {n: ops.reshape(v, (-1, *ops.shape(v)[2:])) for n, v in inputs.items()}
-        outputs = super().call(sequences, training=training)
+        outputs = super().outputs(sequences, training)
         logits = ops.reshape(outputs["logits"], ops.shape(inputs["input_mask"])[:-1])
         outputs["logits"] = ops.where(inputs["input_mask"][..., 0] > 0, logits, NO_CHOICE)
         return outputs

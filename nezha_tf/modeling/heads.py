@@ -5,13 +5,14 @@ from keras import ops
 
 from nezha_tf.modeling import layers
 from nezha_tf.modeling.compiled_parts import fused
+from nezha_tf.modeling.configured import Configured
 from nezha_tf.modeling.label_scores import label_scores
 
 # Up to this many states are multiplied as in a step of decoding: see `_product`.
 FEW_ROWS = 64
 
 
-class MaskedLMHead(keras.layers.Layer):
+class MaskedLMHead(Configured, keras.layers.Layer):
     """Scores the vocabulary only at the masked positions (`get_masked_lm_output` of BERT).
 
     The output table is that of the embeddings, so the head maps its input to their width E (the
@@ -21,7 +22,7 @@ class MaskedLMHead(keras.layers.Layer):
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        self.transform = layers.Dense(
+        self.transform = layers.dense(
             config.embedding_width,
             config,
             hidden_act=config.masked_lm_act,
@@ -67,7 +68,7 @@ class MaskedLMHead(keras.layers.Layer):
         return states, table, ops.cast(self.output_bias, "float32")
 
 
-class LinearHead(keras.layers.Layer):
+class LinearHead(Configured, keras.layers.Layer):
     """Scores classes for vectors.
 
     With two classes it is the head of next-sentence prediction (1: segment B is random) or of

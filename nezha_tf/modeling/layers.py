@@ -1,7 +1,5 @@
 """Small parts that all layers share, with the originals' settings."""
 
-import functools
-
 import keras
 from keras import ops
 
@@ -12,9 +10,17 @@ from nezha_tf.modeling.rows import class_of
 
 def activation(name):
     """Returns the function of a `hidden_act`: "gelu" is the tanh form, as in the originals."""
-    if name in ("gelu", "gelu_erf"):
-        return functools.partial(ops.gelu, approximate=name == "gelu")
-    return keras.activations.get(name)
+    return {"gelu": gelu, "gelu_erf": gelu_erf}.get(name) or keras.activations.get(name)
+
+
+@keras.saving.register_keras_serializable("nezha_tf")
+def gelu(states):
+    return ops.gelu(states, approximate=True)
+
+
+@keras.saving.register_keras_serializable("nezha_tf")
+def gelu_erf(states):
+    return ops.gelu(states, approximate=False)
 
 
 def initializer(config):
@@ -22,27 +28,26 @@ def initializer(config):
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
+@keras.saving.register_keras_serializable("nezha_tf")
 class Dense(keras.layers.Dense):
-    """Keras's layer with the originals' initializer; bias and activation are one pass."""
-
-    def __init__(self, units, config, *, hidden_act="linear", **kwargs):
-        kwargs.setdefault("kernel_initializer", initializer(config))
-        super().__init__(units, activation=activation(hidden_act), **kwargs)
-        self.hidden_act = hidden_act
+    """Keras's layer whose bias and activation are one pass."""
 
     def call(self, inputs, training=None):
-        product = ops.matmul(inputs, self.kernel)
-        return _activated(product, self.bias, hidden_act=self.hidden_act)
+        return _activated(ops.matmul(inputs, self.kernel), self.bias, act=self.activation)
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        # With the check, Keras quantizes its own class alone.
+        super().quantize(mode, type_check=False, config=config)
 
 
+def dense(units, config, *, hidden_act="linear", **kwargs):
+    """Returns a `Dense` with the originals' initializer."""
+    return Dense(units, activation(hidden_act), kernel_initializer=initializer(config), **kwargs)
+
+
+@keras.saving.register_keras_serializable("nezha_tf")
 class LayerNorm(keras.layers.LayerNormalization):
-    """LayerNorm over the last axis; its statistics are computed in float32.
-
-    `prefix` is that of its name, which ends in "LayerNorm", as in the originals.
-    """
-
-    def __init__(self, config, *, prefix="", **kwargs):
-        super().__init__(epsilon=config.layer_norm_eps, name=f"{prefix}LayerNorm", **kwargs)
+    """LayerNorm over the last axis; its statistics are computed in float32."""
 
     @property
     def scales(self):
@@ -59,14 +64,12 @@ class LayerNorm(keras.layers.LayerNormalization):
         return _normed(states, *self.scales, epsilon=self.epsilon, normed=self.normed)
 
 
+@keras.saving.register_keras_serializable("nezha_tf")
 class RMSNorm(keras.layers.RMSNormalization):
     """RMSNorm (Zhang and Sennrich, arXiv 1910.07467): no mean is taken off, and there is no bias.
 
-    Its arguments and names are those of `LayerNorm`.
+    Its methods are those of `LayerNorm`.
     """
-
-    def __init__(self, config, *, prefix="", **kwargs):
-        super().__init__(epsilon=config.layer_norm_eps, name=f"{prefix}RMSNorm", **kwargs)
 
     @property
     def scales(self):
@@ -80,12 +83,16 @@ class RMSNorm(keras.layers.RMSNormalization):
     call = LayerNorm.call
 
 
-def norm(config, **kwargs):
-    """Returns the layer of a configuration's `norm`; the arguments are those of `LayerNorm`."""
+def norm(config, prefix="", **kwargs):
+    """Returns the layer of a configuration's `norm`.
+
+    Its name is that of its class behind a prefix: "LayerNorm", as in the originals.
+    """
     row = class_of("norm", config.norm, NORMS[config.norm], keras.layers.Layer)
-    return row(config, **kwargs)
+    return row(epsilon=config.layer_norm_eps, name=f"{prefix}{row.__name__}", **kwargs)
 
 
+@keras.saving.register_keras_serializable("nezha_tf")
 class LayerMix(keras.layers.Layer):
     """Mixes the states of all layers: gamma * sum_j softmax(weights)_j * state_j, in float32.
 
@@ -96,7 +103,7 @@ class LayerMix(keras.layers.Layer):
     """
 
     def __init__(self, num_states, **kwargs):
-        super().__init__(dtype="float32", **kwargs)
+        super().__init__(**{**kwargs, "dtype": "float32"})
         self.num_states = num_states
 
     def build(self, input_shape=None):
@@ -119,10 +126,10 @@ class LayerMix(keras.layers.Layer):
 
 
 @fused
-def _activated(product, bias, *, hidden_act):
+def _activated(product, bias, *, act):
     if bias is not None:
         product = product + ops.cast(bias, product.dtype)
-    return activation(hidden_act)(product)
+    return act(product)
 
 
 @fused

@@ -1,18 +1,27 @@
 """The pretraining models: the encoder with the heads of masked LM and next sentence."""
 
-import keras
+from typing import Any
+
 from keras import ops
 
+from nezha_tf.config import NezhaConfig
 from nezha_tf.modeling import layers
+from nezha_tf.modeling.configured import NezhaModel, completed
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.modeling.heads import LinearHead, MaskedLMHead, gather_positions
 from nezha_tf.modeling.label_scores import are_many
 
 
-class NezhaForMaskedLM(keras.Model):
-    """`NezhaEncoder` with the head of masked LM, also for writing texts and filling blanks."""
+class NezhaForMaskedLM(NezhaModel):
+    """`NezhaEncoder` with the head of masked LM, also for writing texts and filling blanks.
 
-    def __init__(self, config, layer_mix=False, **kwargs):
+    A call without `all_outputs` gives a dict of the heads' logits; without `masked_lm_positions` it
+    scores all places.
+    """
+
+    main_outputs = ("masked_lm_logits",)
+
+    def __init__(self, config: NezhaConfig, layer_mix: bool = False, **kwargs: Any):
         """Args:
         config: a `NezhaConfig`.
         layer_mix: see `NezhaEncoder`; the head's table, that of the embeddings, is frozen, too.
@@ -20,6 +29,7 @@ class NezhaForMaskedLM(keras.Model):
         """
         super().__init__(**kwargs)
         self.config = config
+        self.layer_mix = layer_mix
         self.encoder = NezhaEncoder(config, layer_mix=layer_mix, dtype=self.dtype_policy)
         self.masked_lm = MaskedLMHead(config, dtype=self.dtype_policy, name="masked_lm")
         self.build()
@@ -30,7 +40,18 @@ class NezhaForMaskedLM(keras.Model):
         self.masked_lm.build()
         self.built = True
 
-    def call(self, inputs, training=False):
+    def call(self, inputs, training=False, all_outputs=False):
+        inputs = completed(inputs)
+        if not all_outputs:
+            # Labels would let the loss be computed without logits.
+            inputs = {name: value for name, value in inputs.items() if name != "masked_lm_ids"}
+            if "masked_lm_positions" not in inputs:
+                ids = inputs["input_ids"]
+                places = ops.arange(ops.shape(ids)[1], dtype="int32")
+                inputs["masked_lm_positions"] = ops.broadcast_to(places, ops.shape(ids))
+        return super().call(inputs, training, all_outputs)
+
+    def outputs(self, inputs, training=False):
         """Args:
           inputs: the inputs of `NezhaEncoder`. Optional keys: `masked_lm_positions`, int [B, P],
             and with it `masked_lm_ids`, int32 [B, P], the tokens there, and `masked_lm_weights`,
@@ -45,7 +66,7 @@ class NezhaForMaskedLM(keras.Model):
           `next_token_scores`, float32 [3, B, T], of the tokens that follow. See
           `label_scores.label_scores` for scores.
         """
-        outputs = self.encoder(inputs, training=training)
+        outputs = self.encoder(inputs, training=training, all_outputs=True)
         if "masked_lm_positions" in inputs:
             states = self.states_to_predict(inputs, outputs, training)
             outputs |= self._predictions(states, inputs, training)
@@ -75,6 +96,8 @@ class NezhaForMaskedLM(keras.Model):
 class NezhaForPreTraining(NezhaForMaskedLM):
     """`NezhaForMaskedLM` with the head of next-sentence prediction."""
 
+    main_outputs = ("masked_lm_logits", "next_sentence_logits")
+
     def build(self, input_shape=None):
         if self.built:
             return
@@ -82,9 +105,9 @@ class NezhaForPreTraining(NezhaForMaskedLM):
         self.next_sentence.build()
         super().build()
 
-    def call(self, inputs, training=False):
+    def outputs(self, inputs, training=False):
         """Returns the dict of `NezhaForMaskedLM` with `next_sentence_logits`, float32 [B, 2]."""
-        outputs = super().call(inputs, training=training)
+        outputs = super().outputs(inputs, training)
         outputs["next_sentence_logits"] = self.next_sentence(outputs["pooled_output"])
         return outputs
 

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from nezha_tf.modeling import layers, positions
+from nezha_tf.modeling.configured import Configured, NezhaModel
 from nezha_tf.modeling.dropout import mix
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.modeling.heads import MaskedLMHead
@@ -38,7 +39,7 @@ def generator_config(config):
     )
 
 
-class TokenGenerator(keras.layers.Layer):
+class TokenGenerator(Configured, keras.layers.Layer):
     """Scores the tokens for masked places; it reads the embeddings of another model.
 
     The layers have a mapping, positions and weights of their own; word, segment and position
@@ -53,10 +54,11 @@ class TokenGenerator(keras.layers.Layer):
         """
         super().__init__(**kwargs)
         self.config = config
+        self.embedded_positions = embedded_positions
         policy = self.dtype_policy
         self.mapping = None
         if config.maps_embeddings:
-            self.mapping = layers.Dense(config.hidden_size, config, dtype=policy, name="mapping")
+            self.mapping = layers.dense(config.hidden_size, config, dtype=policy, name="mapping")
         self.positions = embedded_positions
         if embedded_positions is None:
             self.positions = positions.of(config)(config, dtype=policy, name="positions")
@@ -93,6 +95,7 @@ class TokenGenerator(keras.layers.Layer):
         return self.masked_lm(states, masked_positions, word_embeddings)
 
 
+@keras.saving.register_keras_serializable("nezha_tf")
 class Sampler(keras.layers.Layer):
     """Draws a class from each softmax, as the place of the largest logit with Gumbel noise.
 
@@ -103,7 +106,8 @@ class Sampler(keras.layers.Layer):
 
     def __init__(self, seed=None, **kwargs):
         # Keras would cast logits to the model's dtype, which may be too coarse for the noise.
-        super().__init__(dtype="float32", **kwargs)
+        super().__init__(**{**kwargs, "dtype": "float32"})
+        self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.built = True
 
@@ -135,7 +139,7 @@ def _hash_of_rows(ids):
     return mix(ops.cast(ops.sum(ops.cast(ops.right_shift(hashed, 12), "int32"), axis=1), "uint32"))
 
 
-class ReplacedTokenHead(keras.layers.Layer):
+class ReplacedTokenHead(Configured, keras.layers.Layer):
     """Scores for each token that it was replaced (`discriminator_predictions` of ELECTRA)."""
 
     def __init__(self, config, **kwargs):
@@ -143,10 +147,10 @@ class ReplacedTokenHead(keras.layers.Layer):
         self.config = config
         # The names of the originals' weights.
         policy, act = self.dtype_policy, config.hidden_act
-        self.dense = layers.Dense(
+        self.dense = layers.dense(
             config.hidden_size, config, hidden_act=act, dtype=policy, name="dense"
         )
-        self.scores = layers.Dense(1, config, dtype=policy, name="dense_1")
+        self.scores = layers.dense(1, config, dtype=policy, name="dense_1")
 
     def build(self, input_shape=None):
         for layer in (self.dense, self.scores):
@@ -158,8 +162,10 @@ class ReplacedTokenHead(keras.layers.Layer):
         return ops.cast(self.scores(self.dense(states))[..., 0], "float32")
 
 
-class NezhaDiscriminator(keras.Model):
+class NezhaDiscriminator(NezhaModel):
     """`NezhaEncoder` that says of each token whether it was replaced: ELECTRA without generator."""
+
+    main_outputs = ("replaced_token_logits",)
 
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
@@ -176,9 +182,9 @@ class NezhaDiscriminator(keras.Model):
         self.discriminator.build()
         self.built = True
 
-    def call(self, inputs, training=False):
+    def outputs(self, inputs, training=False):
         """Returns the dict of `NezhaEncoder` with `replaced_token_logits`, float32 [B, T]."""
-        outputs = self.encoder(inputs, training=training)
+        outputs = self.encoder(inputs, training=training, all_outputs=True)
         outputs["replaced_token_logits"] = self.discriminator(outputs["sequence_output"])
         return outputs
 
@@ -188,6 +194,8 @@ class NezhaForReplacedTokens(NezhaForPreTraining):
 
     The encoder is the discriminator: it is what remains after pretraining.
     """
+
+    main_outputs = (*NezhaForPreTraining.main_outputs, "replaced_token_logits")
 
     def build(self, input_shape=None):
         if self.built:
@@ -204,7 +212,7 @@ class NezhaForReplacedTokens(NezhaForPreTraining):
         self.discriminator.build()
         super().build()
 
-    def call(self, inputs, training=False):
+    def outputs(self, inputs, training=False):
         """Replaces tokens before all heads but the generator read them, if it is told where.
 
         Args:
@@ -221,7 +229,7 @@ class NezhaForReplacedTokens(NezhaForPreTraining):
         found = {}
         if "generator_positions" in inputs:
             inputs, found = self._replaced(inputs, training)
-        outputs = {**super().call(inputs, training=training), **found}
+        outputs = {**super().outputs(inputs, training), **found}
         outputs["replaced_token_logits"] = self.discriminator(outputs["sequence_output"])
         return outputs
 

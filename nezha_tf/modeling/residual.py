@@ -5,11 +5,12 @@ import keras
 from nezha_tf.config import NORM_POSITIONS
 from nezha_tf.modeling import layers
 from nezha_tf.modeling.compiled_parts import fused
+from nezha_tf.modeling.configured import Configured
 from nezha_tf.modeling.dropout import Dropout, dropped
 from nezha_tf.modeling.rows import class_of
 
 
-class Residual(keras.layers.Layer):
+class Residual(Configured, keras.layers.Layer):
     """The dropout, the sum and the norm around a sublayer, which reads `before(states)`.
 
     If its results are not normed (`is_normed`), a norm follows the last layer.

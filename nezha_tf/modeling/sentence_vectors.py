@@ -1,13 +1,13 @@
 """Vectors of texts, and the model whose training brings those of like texts together."""
 
-import keras
 import numpy as np
 from keras import ops
 
+from nezha_tf.modeling.configured import NezhaModel
 from nezha_tf.modeling.encoder import NezhaEncoder
 
 
-class NezhaForSentenceVectors(keras.Model):
+class NezhaForSentenceVectors(NezhaModel):
     """The encoder alone; its outputs are the vectors (SimCSE, arXiv 2104.08821).
 
     The arguments, inputs and outputs are those of `NezhaEncoder`; `input_mask` is returned, too.
@@ -16,13 +16,15 @@ class NezhaForSentenceVectors(keras.Model):
     def __init__(self, config, max_seq_length=None, layer_mix=False, **kwargs):
         super().__init__(**kwargs)
         self.config = config
+        self.max_seq_length = max_seq_length
+        self.layer_mix = layer_mix
         self.encoder = NezhaEncoder(
             config, max_seq_length, layer_mix=layer_mix, dtype=self.dtype_policy
         )
         self.built = True
 
-    def call(self, inputs, training=False):
-        outputs = self.encoder(inputs, training=training)
+    def outputs(self, inputs, training=False):
+        outputs = self.encoder(inputs, training=training, all_outputs=True)
         return {**outputs, "input_mask": inputs["input_mask"]}
 
 

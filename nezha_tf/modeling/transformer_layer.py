@@ -8,9 +8,10 @@ from keras import ops, tree
 
 from nezha_tf.modeling import feed_forward, layers, residual
 from nezha_tf.modeling.attention import SelfAttention
+from nezha_tf.modeling.configured import Configured
 
 
-class TransformerLayer(keras.layers.Layer):
+class TransformerLayer(Configured, keras.layers.Layer):
     """Attention, then feed-forward, each within a residual connection with dropout and a norm.
 
     If `recompute`, a call in training keeps nothing of its inside for the backward pass; see

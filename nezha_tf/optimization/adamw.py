@@ -1,5 +1,7 @@
 """Adam with decoupled weight decay: BERT's variant and the paper's variant."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -20,7 +22,13 @@ class AdamWeightDecay(MomentOptimizer):
     variants = ("bert", "paper")
     slot_names = {"m": "adam_m", "v": "adam_v"}  # noqa: RUF012
 
-    def __init__(self, learning_rate=1e-4, variant="bert", name="adam_weight_decay", **kwargs):
+    def __init__(
+        self,
+        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 1e-4,
+        variant: str = "bert",
+        name: str = "adam_weight_decay",
+        **kwargs: Any,
+    ):
         super().__init__(learning_rate, variant, name=name, **kwargs)
 
     def _step(self, weights, gradient, m, v, count, decay):

@@ -41,14 +41,18 @@ class RunOptimizer(keras.optimizers.Optimizer):
     ):
         """Args:
         learning_rate: a number or a Keras schedule; update s (from 0) uses schedule(s).
-        weight_decay_rate: decay of the weights.
+        weight_decay_rate: decay of the weights; Keras's name of the argument, `weight_decay`, means
+          the same.
         exclude_from_weight_decay: patterns of the paths of variables without decay.
         layer_decay: the rate of a layer is that of the layer above it times this.
         rate_factors: dict of a part of variable paths to the factor of their rate.
         **kwargs: those of the class of Keras.
         """
+        decay = kwargs.get("weight_decay")
         super().__init__(learning_rate=learning_rate, **kwargs)
-        self.weight_decay_rate = weight_decay_rate
+        # Keras would decay the weights once more.
+        self.weight_decay = None
+        self.weight_decay_rate = weight_decay_rate if decay is None else decay
         self.exclude_patterns = tuple(exclude_from_weight_decay)
         self.layer_decay = layer_decay
         self.rate_factors = dict(rate_factors or {})
@@ -68,7 +72,9 @@ class RunOptimizer(keras.optimizers.Optimizer):
     def _has_decay(self, variable):
         # The model's own name is removed, because it may match a pattern.
         path = _path(variable).split("/", 1)[-1]
-        return not any(re.search(pattern, path) for pattern in self.exclude_patterns)
+        return self._use_weight_decay(variable) and not any(
+            re.search(pattern, path) for pattern in self.exclude_patterns
+        )
 
     def add_variable_from_reference(self, reference_variable, name=None, **kwargs):
         slot = super().add_variable_from_reference(reference_variable, name, **kwargs)
@@ -110,6 +116,7 @@ class RunOptimizer(keras.optimizers.Optimizer):
 
     def get_config(self):
         config = super().get_config()
+        del config["weight_decay"]
         for name in ("weight_decay_rate", "layer_decay", "rate_factors"):
             config[name] = getattr(self, name)
         config["exclude_from_weight_decay"] = list(self.exclude_patterns)
@@ -149,7 +156,7 @@ class MomentOptimizer(RunOptimizer):
         rate, decay = self.rate_and_decay(variable, learning_rate)
         weights, m, v, trust_ratio = self._moved(
             weights,
-            ops.cast(gradient, weights.dtype),
+            ops.cast(_dense(gradient), weights.dtype),
             self._m[index],
             self._v[index],
             rate,
@@ -184,6 +191,15 @@ class MomentOptimizer(RunOptimizer):
     def get_config(self):
         names = ("variant", "beta_1", "beta_2", "epsilon")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+def _dense(gradient):
+    """Returns a gradient as a tensor: of an embedding, TensorFlow has only the rows that count."""
+    if keras.backend.backend() != "tensorflow":
+        return gradient
+    import tensorflow as tf
+
+    return tf.convert_to_tensor(gradient)
 
 
 def _path(variable):

@@ -1,5 +1,7 @@
 """LAMB: the variant of NEZHA's source, and the variant of the paper's usual implementation."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -27,7 +29,13 @@ class Lamb(MomentOptimizer):
     variants = ("nezha", "paper")
     slot_names = {"m": "lamb_m", "v": "lamb_v"}  # noqa: RUF012
 
-    def __init__(self, learning_rate=1e-4, variant="nezha", name="lamb", **kwargs):
+    def __init__(
+        self,
+        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 1e-4,
+        variant: str = "nezha",
+        name: str = "lamb",
+        **kwargs: Any,
+    ):
         """Args:
         learning_rate: a number or a Keras schedule; update s (from 0) uses schedule(s).
         variant: "nezha" or "paper".

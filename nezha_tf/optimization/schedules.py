@@ -140,6 +140,8 @@ def make_schedule(settings, num_warmup_steps):
     )
 
 
-def warmup_linear_decay(learning_rate, num_train_steps, num_warmup_steps, variant="nezha"):
+def warmup_linear_decay(
+    learning_rate: float, num_train_steps: int, num_warmup_steps: int, variant: str = "nezha"
+) -> WarmupPolynomialDecay:
     """Returns the originals' schedule: `WarmupPolynomialDecay` with power 1."""
     return WarmupPolynomialDecay(learning_rate, num_train_steps, num_warmup_steps, variant)

@@ -6,6 +6,7 @@ The project made all of it itself.
 import os
 
 from nezha_tf import hub
+from nezha_tf.util import package_data
 
 # The name of a model, in place of a path, to its folder here.
 MODELS = {"mini": "mini"}
@@ -27,5 +28,5 @@ def model_path(path):
     if hub.is_name(path):
         return hub.folder_of(path)
     if path not in MODELS or os.path.lexists(path):
-        return path
+        return package_data.located(path)
     return os.path.join(os.path.dirname(__file__), MODELS[path])

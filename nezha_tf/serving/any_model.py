@@ -79,7 +79,7 @@ class FeaturesServing(Serving):
             inputs = self._reader.packed(heads(tokens.ids, self._room))
             is_token = inputs["input_mask"] > 0
             names = tf.gather(self._reader.vocabulary.tokens, inputs["input_ids"])
-            vectors = self._model(inputs)["sequence_output"]
+            vectors = self._model(inputs, all_outputs=True)["sequence_output"]
             return {
                 "token": tf.where(is_token, names, ""),
                 "num_tokens": tf.reduce_sum(inputs["input_mask"], axis=1),
@@ -101,7 +101,7 @@ class FeaturesServing(Serving):
         ids, vocabulary = inputs["input_ids"], self._reader.vocabulary
         is_special = (ids == vocabulary.cls_id) | (ids == vocabulary.sep_id)
         is_text = tf.where(is_special, 0, inputs["input_mask"])
-        outputs = self._model(inputs)
+        outputs = self._model(inputs, all_outputs=True)
         vectors = outputs["sequence_output"]
         has_text = tf.reduce_any(is_text > 0, axis=1)[:, None]
         answer = {

@@ -67,7 +67,7 @@ def _load(folder):
     if SIGNATURE not in exported.signatures:
         raise UserError(
             f"--saved_model={folder} has no signature {SIGNATURE!r}, but only "
-            f"{', '.join(exported.signatures)}; make it with tools/export_saved_model.py"
+            f"{', '.join(exported.signatures)}; make it with export_saved_model"
         )
     return exported
 

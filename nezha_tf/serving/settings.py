@@ -29,9 +29,7 @@ class ExportSettings:
 class ConvertExportSettings:
     """The settings of tools/convert_export.py."""
 
-    saved_model: str | None = flag(
-        None, "SavedModel to convert, written by tools/export_saved_model.py."
-    )
+    saved_model: str | None = flag(None, "SavedModel to convert, written by export_saved_model.")
     output_file: str | None = flag(None, "File to write: NAME.tflite or NAME.onnx.")
     variant: str = flag(
         "float32",
@@ -48,7 +46,7 @@ class DemoSettings:
     model_folder: tuple[str, ...] = flag(
         (DEFAULT_MODEL,),
         "Models, comma-separated: the --output_dir of runs, folders of published models, exports "
-        "of tools/export_saved_model.py, mini, the model of the package, or hf:OWNER/NAME.",
+        "of export_saved_model, mini, the model of the package, or hf:OWNER/NAME.",
     )
     host: str = flag(
         "127.0.0.1", "Address to listen on; 0.0.0.0: other machines can open the page, too."

@@ -73,7 +73,7 @@ class Servable:
             self.inputs = {spec.name for spec in function.input_signature}
         else:
             self.inputs = set(function.structured_input_signature[1])
-        self.labels = _plain(signatures["labels"]()["labels"]) if "labels" in signatures else []
+        self.labels = plain(signatures["labels"]()["labels"]) if "labels" in signatures else []
 
     def __call__(self, **texts):
         """Returns the outputs for one example: dict of name to str, number or list of these.
@@ -86,7 +86,7 @@ class Servable:
                     what = _CALLED.get(name, f"the {name}")
                     raise UserError(f"{what} holds no token; write something there")
         outputs = self._answer(**{name: tf.constant([text]) for name, text in texts.items()})
-        return {name: _plain(values[0]) for name, values in outputs.items()}
+        return {name: plain(values[0]) for name, values in outputs.items()}
 
 
 def as_graphs(functions):
@@ -94,7 +94,7 @@ def as_graphs(functions):
     return {n: tf.function(f, specs, autograph=False) for n, (f, specs) in functions.items()}
 
 
-def _plain(tensor):
+def plain(tensor):
     """Returns a tensor's value as Python's own types, its strings as str."""
     value = tensor.numpy()
     return _decoded(value if isinstance(value, bytes) else value.tolist())

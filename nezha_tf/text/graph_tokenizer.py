@@ -6,7 +6,7 @@ import tensorflow_text as tf_text
 from nezha_tf.text import characters
 from nezha_tf.text.packing import rows_of
 from nezha_tf.text.tokenization import MAX_CHARS_PER_BASIC_TOKEN
-from nezha_tf.text.vocabulary import UNK
+from nezha_tf.text.vocabulary import UNK, Vocabulary
 
 # RE2 character classes that correspond to `characters.kind_of`. The originals' control characters
 # are Cc and Cf; tab, newline and return are white space.
@@ -31,7 +31,7 @@ class GraphTokenizer(tf.Module):
     ASCII. So the text is first normalised here as the originals do it.
     """
 
-    def __init__(self, vocabulary, do_lower_case=True):
+    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True):
         super().__init__(name="graph_tokenizer")
         self.do_lower_case = do_lower_case
         self._tokenizer = tf_text.FastBertTokenizer(
@@ -61,7 +61,13 @@ class GraphTokenizer(tf.Module):
         return text
 
     def tokenize(self, text):
-        """Returns the ids, int32 ragged [batch_size, (tokens)], of texts [batch_size]."""
+        """Returns the ids, int32 ragged [batch_size, (tokens)], of texts [batch_size].
+
+        Of one text, a scalar as before `batch` in a pipeline, it is a tensor [tokens].
+        """
+        text = tf.convert_to_tensor(text)
+        if text.shape.rank == 0:
+            return self.tokenize(text[None]).values
         return self._tokenizer.tokenize(self.normalize(text))
 
     def tokenize_with_offsets(self, text):

@@ -1,5 +1,7 @@
 """The WordPiece tokenizer of the TF1 originals in Python, with the place of each token."""
 
+import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from nezha_tf.text import characters
@@ -35,7 +37,12 @@ class FullTokenizer:
     The tests compare it with TF1's `tokenization.FullTokenizer` on the strings of the golden files.
     """
 
-    def __init__(self, vocab_file=None, do_lower_case=True, vocabulary=None):
+    def __init__(
+        self,
+        vocab_file: str | os.PathLike[str] | None = None,
+        do_lower_case: bool = True,
+        vocabulary: Vocabulary | None = None,
+    ):
         """Takes the path of a `vocab.txt`, or a `Vocabulary` instead.
 
         `do_lower_case` says whether to lower-case and strip accents first. Raises a `UserError` if
@@ -45,11 +52,11 @@ class FullTokenizer:
         self.do_lower_case = do_lower_case
         self._token_cache = {}
 
-    def tokenize(self, text):
+    def tokenize(self, text: str) -> list[str]:
         """Returns the tokens of a text as a list of strings."""
         return [token.text for token in self.tokenize_with_offsets(text)]
 
-    def tokenize_with_offsets(self, text):
+    def tokenize_with_offsets(self, text: str) -> list[Token]:
         """Returns the tokens of a text as a list of `Token`."""
         tokens = []
         for number, basic_token in enumerate(basic_tokens(text, self.do_lower_case)):
@@ -58,11 +65,11 @@ class FullTokenizer:
                 tokens.append(Token(token, start, end, number))
         return tokens
 
-    def convert_tokens_to_ids(self, tokens):
+    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
         """Returns the ids of tokens as a list; unknown tokens get the id of [UNK]."""
         return self.vocabulary.ids_of(tokens)
 
-    def convert_ids_to_tokens(self, ids):
+    def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
         """Returns the tokens of ids (0 to V - 1) as a list; a larger one raises IndexError."""
         return self.vocabulary.tokens_of(ids)
 

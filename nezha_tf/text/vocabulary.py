@@ -1,6 +1,9 @@
 """The vocabulary, which the tokenizers in Python and in the graph share."""
 
+import os
 import re
+from collections.abc import Iterable
+from typing import Self
 
 from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
@@ -19,7 +22,7 @@ class Vocabulary:
     `mask_id` are the ids of special tokens.
     """
 
-    def __init__(self, tokens, source="the vocabulary"):
+    def __init__(self, tokens: Iterable[str], source: str = "the vocabulary"):
         """Takes the tokens in the order of their ids, and the name for error messages.
 
         Raises:
@@ -37,7 +40,7 @@ class Vocabulary:
         self.pad_id, _, self.cls_id, self.sep_id, self.mask_id = self.ids_of(SPECIAL_TOKENS)
 
     @classmethod
-    def from_file(cls, path):
+    def from_file(cls, path: str | os.PathLike[str]) -> Self:
         """Reads a `vocab.txt`: one token per line; white space around it is removed.
 
         Raises:
@@ -68,18 +71,18 @@ class Vocabulary:
             tokens.append(token)
         return cls(tokens, source=f"vocabulary {path}")
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.tokens)
 
-    def __contains__(self, token):
+    def __contains__(self, token: object) -> bool:
         return token in self._ids
 
-    def ids_of(self, tokens):
+    def ids_of(self, tokens: Iterable[str]) -> list[int]:
         """Returns the ids of tokens as a list of int; unknown tokens get the id of [UNK]."""
         unknown = self._ids[UNK]
         return [self._ids.get(token, unknown) for token in tokens]
 
-    def tokens_of(self, ids):
+    def tokens_of(self, ids: Iterable[int]) -> list[str]:
         """Returns the tokens of ids (0 to V - 1) as a list; a larger one raises IndexError."""
         return [self.tokens[index] for index in ids]
 

@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from nezha_tf.util import storage
-from nezha_tf.util.errors import UserError
+from nezha_tf.util.errors import UserError, install_command
 
 SEGMENTERS = ("jieba", "rjieba")
 # To jieba, capitals are no part of speech, but of the word: "Los Angeles".
@@ -133,8 +133,8 @@ def never_found(name, words):
 def require_segmenter(name):
     if importlib.util.find_spec(name) is None:
         raise UserError(
-            f"--segmenter={name} needs {name}; install it with pip install -e '.[fast]', or "
-            "pass --segmenter=jieba"
+            f"--segmenter={name} needs {name}; install it with "
+            f"{install_command('fast')}, or pass --segmenter=jieba"
         )
 
 

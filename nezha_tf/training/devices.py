@@ -9,7 +9,7 @@ import sys
 import tensorflow as tf
 
 from nezha_tf.modeling.compiled_parts import compiled_parts
-from nezha_tf.util.errors import UserError, first_line
+from nezha_tf.util.errors import UserError, first_line, install_command
 
 # The errors of a sum over all workers, or of a heartbeat, that another worker did not answer.
 CAUSES = (
@@ -81,7 +81,8 @@ def description():
     is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0") in ("", "-1")
     if is_hidden or not os.path.exists(NVIDIA_DRIVER):
         return "the CPU"
-    return "the CPU (TensorFlow does not see the NVIDIA GPU here: pip install -e '.[gpu]')"
+    advice = install_command("gpu")
+    return f"the CPU (TensorFlow does not see the NVIDIA GPU here: {advice})"
 
 
 def num_processors(strategy):

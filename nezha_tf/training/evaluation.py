@@ -129,7 +129,7 @@ def make_eval_step(strategy, model, objective, jit_compile=False, memory=None):
 
     def figures(batch):
         inputs = objective.inputs(batch)
-        outputs = model(inputs, training=False)
+        outputs = model(inputs, training=False, all_outputs=True)
         ratios = {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}
         return ratios, {} if memory is None else with_memory(inputs, outputs)
 

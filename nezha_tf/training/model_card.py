@@ -15,7 +15,7 @@ from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import VOCAB_FILE
 from nezha_tf.training import flag_history
 from nezha_tf.training.recipe import MovingAverage
-from nezha_tf.util import files, storage
+from nezha_tf.util import console, files, package_data, storage
 from nezha_tf.util.settings import changed, flag_text, flags_of
 
 FILE_NAME = "README.md"
@@ -110,7 +110,7 @@ def input_files(settings):
     rows = []
     given = {name: value for name, value in flags_of(settings).items() if value}
     for flag in sorted(name for name in given if name.endswith(INPUT_FLAGS)):
-        value = flag_text(given[flag])
+        value = package_data.of_flag(flag, flag_text(given[flag]))
         if os.path.isdir(value):
             value = os.path.join(glob.escape(value), "*")
         patterns = (part.strip() for part in value.split(",") if not storage.is_remote(part))
@@ -120,7 +120,10 @@ def input_files(settings):
         if total > MOST_HASHED:
             rows.append((flag, f"{value} ({len(paths):,} files)", total, ""))
         else:
-            rows += [(flag, path, os.path.getsize(path), _hash_of(path)) for path in paths]
+            rows += [
+                (flag, package_data.shown(path), os.path.getsize(path), _hash_of(path))
+                for path in paths
+            ]
     return rows
 
 
@@ -191,7 +194,8 @@ def _use(settings):
 def _command(settings):
     """Returns the command that predicts with the model."""
     folder = settings.output_dir
-    lines = [f"python {_program()} --flagfile={shlex.quote(os.path.join(folder, 'run.flags'))}"]
+    flags = shlex.quote(os.path.join(folder, "run.flags"))
+    lines = [f"{console.as_typed(_program())} --flagfile={flags}"]
     lines.append("--nodo_train --nodo_eval --do_predict")
     if "predict_file" in flags_of(settings):
         lines.append("--predict_file=FILE")

@@ -9,7 +9,7 @@ from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import CONFIG_FILE, VOCAB_FILE, read_settings, vocabulary_in
 from nezha_tf.checkpoints.task_table import TASKS
-from nezha_tf.training import devices
+from nezha_tf.training import adapters, devices
 from nezha_tf.util import files, locks
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.settings import changed, flag_text, flags_of
@@ -99,7 +99,8 @@ def check(folder, task):
 
     Raises:
       UserError: the folder is for another task, or has another vocabulary, another value of
-        `do_lower_case` or `layer_mix`, or another head (see `head_flags` of the table).
+        `do_lower_case` or `layer_mix`, other adapters, or another head (see `head_flags` of the
+        table).
     """
     wanted = settings_of(task)
     stored = read_settings(folder, wanted["task"])
@@ -111,6 +112,7 @@ def check(folder, task):
         )
     if stored:
         _check_head(folder, stored, wanted)
+    adapters.check_folder(folder, task.settings)
     source, target = task.settings.vocab_file, vocabulary_in(folder)
     if source and target and not files.same_bytes(source, target):
         raise UserError(

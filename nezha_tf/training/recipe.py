@@ -6,8 +6,10 @@ import dataclasses
 import tensorflow as tf
 
 from nezha_tf.checkpoints.name_table import AVERAGE_SUFFIX, tf1_name
+from nezha_tf.modeling.lora import enable_lora
 from nezha_tf.optimization.schedules import SCHEDULES, make_schedule
 from nezha_tf.optimization.table import make_optimizer, row_of
+from nezha_tf.training import adapters
 from nezha_tf.training.loop import Plan
 from nezha_tf.training.memory import Memory
 from nezha_tf.training.step import TrainStep
@@ -43,6 +45,7 @@ def check(settings):
         raise UserError(f"--clip_norm={settings.clip_norm} must be above 0")
     if not settings.do_train:
         return
+    adapters.check(settings)
     if warmup_steps(settings) >= settings.num_train_steps:
         raise UserError(
             f"--num_warmup_steps={warmup_steps(settings)} must be less than "
@@ -84,6 +87,8 @@ def make(settings, model, rate_factors):
       model: a Keras model with an `encoder`.
       rate_factors: see `Task.rate_factors`.
     """
+    if settings.lora_rank:
+        enable_lora(model, settings.lora_rank, settings.lora_alpha)
     freeze_layers(model.encoder, settings.freeze_layers)
     if settings.recompute:
         recompute_layers(model)

@@ -12,6 +12,7 @@ import numpy as np
 from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.run_folder import read_metrics
 from nezha_tf.training import (
+    adapters,
     devices,
     flag_history,
     model_card,
@@ -188,7 +189,7 @@ class Run:
             found.update({f"predict {name}": value for name, value in self._predict().items()})
         if self._is_chief and not run_folder.has_settings(self._folder):
             output_folder.write_settings(self._folder, self._task)
-        mix = self._model.encoder.layer_mix
+        mix = self._model.encoder.mixture
         if mix is not None:
             found.update({f"layer_mix {name}": value for name, value in mix.values().items()})
         rows = [(name, _number(v)) for name, v in found.items() if "trust_ratio/" not in name]
@@ -330,21 +331,30 @@ class Run:
         return Loop(train_step, feed, plan, checkpoints, journal, stop, evaluate)
 
     def _restore(self, checkpoints, average):
-        """Loads the run's newest checkpoint or --init_checkpoint; returns the former's prefix."""
+        """Loads the run's newest checkpoint or --init_checkpoint; returns the former's prefix.
+
+        With adapters it is both, because the run's checkpoints hold only what is trained.
+        """
+        base = self._load_base() if self._settings.lora_rank else None
         restored = checkpoints.restore_newest(self._say)
-        initial = self._settings.init_checkpoint
         if restored:
             self._say(f"continuing from {restored}")
-        elif initial:
-            lines = start.load_initial(
-                self._model, initial, self._task.fresh_names, self._task.settings
-            )
-            for line in lines:
+        elif self._settings.init_checkpoint:
+            for line in base or self._load_initial():
                 self._say(line)
             if average:
                 average.restart()
         devices.part_random_states(self._strategy, random_states(self._model))
         return restored
+
+    def _load_initial(self):
+        initial, task = self._settings.init_checkpoint, self._task
+        return start.load_initial(self._model, initial, task.fresh_names, task.settings)
+
+    def _load_base(self):
+        saved = set(self.compiled.state())
+        adapters.note_base(self._settings, self._model, saved, self._is_chief)
+        return [*self._load_initial(), adapters.line_on(self._model)]
 
     def _best(self):
         initial = self._settings.init_checkpoint

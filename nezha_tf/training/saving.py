@@ -4,7 +4,8 @@ from concurrent import futures
 
 import tensorflow as tf
 
-from nezha_tf.checkpoints.name_table import tf1_name, tf1_names
+from nezha_tf.checkpoints.adapter_saving import saved_weights
+from nezha_tf.checkpoints.name_table import tf1_name
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 
 
@@ -16,7 +17,7 @@ def training_state(model, optimizer, **others):
       optimizer: a `RunOptimizer` built on the model's trainable variables.
       **others: dicts of name to variable to add.
     """
-    state = {name: variable.value for name, variable in tf1_names(model).items()}
+    state = {name: variable.value for name, variable in saved_weights(model).items()}
     for variable in model.trainable_variables:
         for slot_name, slot in optimizer.slots_of(variable).items():
             state[f"{tf1_name(variable.path)}/{slot_name}"] = slot.value

@@ -48,6 +48,24 @@ class LayerMixSettings:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class AdapterSettings:
+    """Whether adapters are trained (LoRA); a base of the settings of fine-tuning."""
+
+    lora_rank: int = flag(
+        0,
+        "Freeze the encoder, and train an adapter of this rank for each dense layer in it, with "
+        "the head; checkpoints hold these alone (LoRA); 0: off.",
+        0,
+    )
+    lora_alpha: float | None = flag(
+        None,
+        "The adapters are multiplied by this / --lora_rank; default: by 1.",
+        0,
+        read_with={"lora_rank": GIVEN},
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class DeviceSettings:
     """The devices, and how workers share the examples."""
 
@@ -152,8 +170,10 @@ class RecipeSettings:
         0,
         "Freeze the embeddings and this many first layers; 0: freeze nothing.",
         0,
-        read_with={"layer_mix": (False,)},
+        read_with={"layer_mix": (False,), "lora_rank": (0,)},
     )
+    # No flag of pretraining: see `AdapterSettings`.
+    lora_rank: int = 0
     label_smoothing: float = flag(
         0.0, "Share of the target probability to spread over all classes.", 0, 1
     )

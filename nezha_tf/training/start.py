@@ -6,8 +6,8 @@ import os
 
 from nezha_tf import hub
 from nezha_tf.checkpoints import loading, published, tf1
-from nezha_tf.checkpoints.folder import folder_of_model, weights_of
 from nezha_tf.checkpoints.kinds import LAYER_MIX, listed
+from nezha_tf.checkpoints.places import folder_of_model, weights_of
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import vocabulary_in
 from nezha_tf.util import storage
@@ -57,7 +57,7 @@ def load_initial(model, path, fresh_names, settings):
 
     Args:
       model: a Keras model whose variables are in the name table.
-      path: see `model_folder.weights_of`.
+      path: see `places.weights_of`.
       fresh_names: see `Task.fresh_names`.
       settings: the run's `RunSettings`.
 

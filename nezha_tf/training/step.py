@@ -243,7 +243,7 @@ class TrainStep:
                 tape.watch(perturbation)
                 sources.append(perturbation)
                 inputs = {**inputs, PERTURBATION: perturbation}
-            outputs = self._model(inputs, training=self._training)
+            outputs = self._model(inputs, training=self._training, all_outputs=True)
             losses = self._objective.losses(outputs, batch)
             loss = sum(mean.scale * mean.over(weights[name]) for name, mean in losses.items())
             if self._loss_scale is not None:

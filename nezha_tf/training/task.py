@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nezha_tf.checkpoints.folder import weights_of
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, kind_of_settings
+from nezha_tf.checkpoints.places import weights_of
 from nezha_tf.checkpoints.published import read_config
 from nezha_tf.checkpoints.run_checkpoints import LOWEST_LOSS
 from nezha_tf.modeling import positions

@@ -9,7 +9,7 @@ import time
 import zlib
 
 from nezha_tf import hub
-from nezha_tf.checkpoints.folder import weights_of
+from nezha_tf.checkpoints.places import weights_of
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.training import devices
 from nezha_tf.util import console, storage

@@ -18,6 +18,11 @@ def show_anything():
         stream.reconfigure(errors="backslashreplace")
 
 
+def as_typed(program):
+    """Returns how a program is called: python NAME.py for a script, other names as they are."""
+    return f"python {program}" if program.endswith(".py") else program
+
+
 def progress(iterable=None, **options):
     """Returns a progress bar with rate and time left; it is silent if stderr is no terminal."""
     from tqdm import tqdm

@@ -1,6 +1,7 @@
 """The exceptions that end a program with one line of explanation, and their helpers."""
 
 import importlib
+import os
 import re
 
 
@@ -43,6 +44,20 @@ def require_flag(value, flag):
     return value
 
 
+def install_command(extra=""):
+    """Returns the command that installs the package, as it is here: from its clone or by name.
+
+    Args:
+      extra: the name of an extra that is asked for, or "".
+    """
+    above = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    is_clone = os.path.isfile(os.path.join(above, "setup.cfg"))
+    extra = f"[{extra}]" if extra else ""
+    if is_clone:
+        return (f"pip install -e '.{extra}'" if extra else "pip install -e .") + " in the clone"
+    return f"pip install 'nezha_tf{extra}'" if extra else "pip install nezha_tf"
+
+
 def require_modules(what, extra, *modules, otherwise=""):
     """Imports modules that an extra of this package installs.
 
@@ -59,7 +74,7 @@ def require_modules(what, extra, *modules, otherwise=""):
         for module in modules:
             importlib.import_module(module)
     except ImportError as error:
-        advice = f"pip install -e '.[{extra}]' in the clone{otherwise}"
+        advice = install_command(extra) + otherwise
         raise UserError(f"{what} ({error}): {advice}") from error
 
 

@@ -14,6 +14,7 @@ import shutil
 from concurrent import futures
 
 from nezha_tf.util.errors import first_line
+from nezha_tf.util.package_data import in_package, located
 
 REMOTE_BUFFER_BYTES = 1 << 20
 ASKED_AT_ONCE = 32
@@ -34,7 +35,7 @@ def with_single_slashes(path):
 
 
 def open_binary(path, mode):
-    """Opens a file.
+    """Opens a file; for reading also one of the package by its path in a clone.
 
     Args:
       path: local or remote.
@@ -44,7 +45,7 @@ def open_binary(path, mode):
       A buffered binary file.
     """
     if not is_remote(path):
-        return open(path, mode)
+        return open(located(path) if mode == "rb" else path, mode)
     raw = _RemoteFile(path, mode)
     buffered = io.BufferedReader if mode == "rb" else io.BufferedWriter
     return buffered(raw, REMOTE_BUFFER_BYTES)
@@ -74,10 +75,15 @@ def glob(pattern):
     """Returns the files and folders that match a name or glob, as a list.
 
     `**` as a part of the path stands for any number of folders. What matches nothing may be the
-    name of a file, or its folder's name, that looks like a glob.
+    name of a file, or its folder's name, that looks like a glob; or files of the package.
     """
     if is_remote(pattern):
         return _remote_glob(pattern) or [pattern] * exists(pattern)
+    own = in_package(pattern)
+    return _local_glob(pattern) or (_local_glob(own) if own else [])
+
+
+def _local_glob(pattern):
     folder, name = os.path.split(pattern)
     as_it_is = os.path.join(local_glob.escape(folder), name)
     return (

@@ -4,6 +4,7 @@ import ast
 import configparser
 import importlib.util
 import os
+import pathlib
 import re
 import types
 
@@ -14,6 +15,7 @@ from commands import flags_of
 from conftest import REPOSITORY
 
 import nezha_tf
+from nezha_tf.programs.table import PROGRAMS
 
 # Programs of the system and of others that pages name.
 OTHERS = ("python3", "pip", ".", "cd", "mkdir", "git", "docker", "curl", "hf", "unzip", "apt")
@@ -62,6 +64,8 @@ def problem_of(words):
     if program.endswith(".sh") or program == "bash":
         script = program if program.endswith(".sh") else rest[0]
         return None if (REPOSITORY / script).is_file() else f"no file {script}"
+    if program == "nezha_tf":  # the command, as it is installed
+        return unknown_flag(f"{rest[0]}.py", rest[1:]) if rest else None
     if program != "python":
         return None if program in OTHERS else f"unknown program {program}"
     if rest[0] in ("-m", "-c"):
@@ -88,8 +92,8 @@ def unknown_flag(script, arguments):
             return f"no file {path}"
     # Files that the reader makes are not there yet, and `$START` stands for several flags.
     known = [a for a in arguments if not a.startswith(("$", "--flagfile=out/"))]
-    text = (REPOSITORY / script).read_text(encoding="utf-8")
-    if "Settings)" not in text and "Settings, " not in text:
+    if pathlib.Path(script).stem not in PROGRAMS:
+        text = (REPOSITORY / script).read_text(encoding="utf-8")
         names = [a.split("=")[0].lstrip("-") for a in known if a.startswith("-")]
         return next((f"no --{name}" for name in names if name not in text), None)
     try:

@@ -73,7 +73,8 @@ def test_tokens_masked_in_turn():
                 "input_mask": tf.ones_like(ids),
                 "segment_ids": tf.zeros_like(ids),
                 "masked_lm_positions": tf.constant([[index + 1]]),
-            }
+            },
+            all_outputs=True,
         )
         expected = tf.nn.log_softmax(outputs["masked_lm_logits"][0, 0])[token]
         np.testing.assert_allclose(found[index], expected, atol=1e-5)

@@ -63,7 +63,7 @@ def with_copies(model, groups):
 def gradients(model):
     """Returns {`part_of` each variable: the gradient of a sum of all outputs}."""
     with tf.GradientTape() as tape:
-        outputs = model(BATCH)
+        outputs = model(BATCH, all_outputs=True)
         loss = sum(tf.reduce_mean(tf.sin(outputs[name])) for name in OUTPUTS)
     found = tape.gradient(loss, [variable.value for variable in model.weights])
     return {
@@ -76,7 +76,7 @@ def gradients(model):
 def test_shared_layers_are_layers_with_equal_weights(encoding):
     model = random_model(dataclasses.replace(SHARED, position_encoding=encoding))
     copied = with_copies(model, GROUPS)
-    found, expected = model(BATCH), copied(BATCH)
+    found, expected = model(BATCH, all_outputs=True), copied(BATCH, all_outputs=True)
     for name in OUTPUTS:
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5, err_msg=name)
     assert found["embedding_output"].shape == (2, 9, 12)
@@ -99,7 +99,10 @@ def test_as_many_groups_as_layers_are_the_ordinary_model():
     """With equal weights, and without an embedding_size: bit for bit."""
     sizes = {"embedding_size": None, "num_hidden_groups": SHARED.num_hidden_layers}
     model = random_model(dataclasses.replace(SHARED, **sizes))
-    found, expected = model(BATCH), with_copies(model, range(3))(BATCH)
+    found, expected = (
+        model(BATCH, all_outputs=True),
+        with_copies(model, range(3))(BATCH, all_outputs=True),
+    )
     for name in OUTPUTS:
         np.testing.assert_array_equal(found[name], expected[name], name)
     assert "embedding_hidden_mapping_in" not in str([v.path for v in model.weights])
@@ -111,7 +114,7 @@ def test_each_use_of_a_layer_draws_its_own_dropout():
     dropout, found = encoder.transformer_layers[0].feed_forward_residual.dropout, []
     keys_of_call = dropout.keys_of_call
     dropout.keys_of_call = lambda *given: found.append(keys_of_call(*given)) or found[-1]
-    encoder(batch_of(9), training=True)
+    encoder(batch_of(9), training=True, all_outputs=True)
     ones = keras.ops.ones((2, 9, 12))
     first, second = (np.array(dropped(ones, keys, dropout.rate)) for keys in found)
     assert (first != second).any() and 0 in first and 0 in second

@@ -27,7 +27,7 @@ def encoder_of(changes, encoding="absolute", model=NezhaEncoder, **sizes):
     """Returns a model with random biases and scales, too."""
     keras.utils.set_random_seed(1)
     sizes = {**SIZES, "initializer_range": 0.3, **changes, **sizes}
-    made = model(NezhaConfig(position_encoding=encoding, **sizes))
+    made = model(NezhaConfig(position_encoding=encoding, **sizes), all_outputs=True)
     rng = np.random.default_rng(2)
     for variable in made.trainable_variables:
         if len(variable.shape) == 1:
@@ -120,7 +120,7 @@ def test_a_token_sees_what_its_mask_shows_in_one_pass_and_in_steps(changes):
     inputs = {"input_ids": ids, "input_mask": ones, "segment_ids": 0 * ids}
     inputs["attention_mask"] = attention_mask.left_to_right(ones)
     with tf.GradientTape() as tape:
-        outputs = encoder(inputs)
+        outputs = encoder(inputs, all_outputs=True)
     states, start = outputs["sequence_output"], outputs["embedding_output"]
     depends = tape.batch_jacobian(states, start).numpy()
     depends = np.abs(depends).max(axis=(0, 2, 4)) > 0
@@ -128,7 +128,7 @@ def test_a_token_sees_what_its_mask_shows_in_one_pass_and_in_steps(changes):
 
     first = {name: value[..., :4] for name, value in inputs.items() if name != "attention_mask"}
     first["attention_mask"] = inputs["attention_mask"][..., :4, :4]
-    cached = encoder(first)
+    cached = encoder(first, all_outputs=True)
     later = {
         "input_ids": ids[:, 4:],
         "input_mask": ones[:, 4:],

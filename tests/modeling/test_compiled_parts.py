@@ -1,6 +1,7 @@
 """Parts that XLA compiles by themselves: the numbers of the same operations without it."""
 
 import keras
+import laws
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -113,6 +114,7 @@ def cube_and_sum(x, absent, whole, *, power):
     return x**power + ops.cast(whole, x.dtype), ops.sum(ops.cast(x, "float32"))
 
 
+@laws.examples(60)
 @given(FLOATS, st.sampled_from([2, 3]))
 def test_it_computes_in_float32_and_rounds_results_once(values, power):
     """Also the gradient, x^power's and the sum's; integers have none, and None stays None."""

@@ -117,7 +117,7 @@ def test_long_sequences_of_sure_tags_stay_exact():
 def test_the_model_is_float32_in_its_chain_and_has_names(tmp_path):
     model = NezhaForCrfTagging(CONFIG, L, dtype="mixed_bfloat16")
     batch, objective = make_batch(), CrfTaggingLoss()
-    outputs = model(objective.inputs(batch))
+    outputs = model(objective.inputs(batch), all_outputs=True)
     assert {values.dtype for values in outputs["chain"]} == {tf.float32, tf.bool}
     losses = objective.losses(outputs, batch)["tagging_loss"]
     # Transitions start at 0, where tags are independent.

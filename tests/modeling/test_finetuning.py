@@ -36,7 +36,7 @@ def changes(model_class, freeze=0, **settings):
     inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": 0 * ids}
     variables = model.trainable_variables
     with tf.GradientTape() as tape:
-        outputs = model(inputs)
+        outputs = model(inputs, all_outputs=True)
         loss = sum(tf.reduce_sum(outputs[n] ** 2) for n in outputs if n.endswith("logits"))
     gradients = tape.gradient(loss, [variable.value for variable in variables])
     assert all(gradient is not None for gradient in gradients)
@@ -84,14 +84,14 @@ def test_lengths_that_only_the_graph_knows_change_nothing(max_seq_length, encodi
 
     @tf.function(input_signature=[spec], jit_compile=True)
     def in_graph(inputs):
-        return model(inputs)["logits"]
+        return model(inputs)
 
     for length in (3, 40):
         ids = np.arange(2 * length, dtype=np.int32).reshape(2, length) % 30
         mask = (np.arange(length) < np.array([[length], [3]])).astype(np.int32)
         inputs = {"input_ids": ids, "input_mask": mask, "segment_ids": 0 * ids}
         inputs = {name: tf.constant(values) for name, values in inputs.items()}
-        expected = model(inputs)["logits"].numpy()
+        expected = model(inputs).numpy()
         np.testing.assert_allclose(in_graph(inputs).numpy(), expected, atol=2e-6)
 
 

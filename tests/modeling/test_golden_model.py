@@ -18,7 +18,7 @@ def test_outputs_losses_and_gradients(golden, name):
     variables = tf1_names(model)
     assert set(expected) == set(variables)
     with tf.GradientTape() as tape:
-        outputs = model(objective.inputs(batch))
+        outputs = model(objective.inputs(batch), all_outputs=True)
         losses = objective.losses(outputs, batch)
         total = total_loss(losses)
     found = {
@@ -47,7 +47,7 @@ def test_examples_that_are_no_pairs_have_the_masked_lm_loss_alone(golden):
     figures = golden("nezha_tiny/forward")
     batch = golden_batch(figures)
     model, objective = load_golden_model("nezha_tiny"), Bidirectional().loss(of_pairs=False)
-    outputs = model(objective.inputs(batch))
+    outputs = model(objective.inputs(batch), all_outputs=True)
     (name,), (loss,) = zip(*objective.losses(outputs, batch).items(), strict=True)
     assert name == "masked_lm_loss" and set(objective.loss_weights(batch)) == {name}
     np.testing.assert_allclose(loss.over(loss.weight), figures[f"out.{name}"], atol=2e-5, rtol=0)
@@ -75,7 +75,7 @@ def test_the_first_token_alone_has_the_same_pooled_output_and_gradients(golden, 
         encoder = load_golden_model(name, NezhaEncoder)
         encoder.pooled_only = pooled_only
         with tf.GradientTape() as tape:
-            outputs = encoder(inputs)
+            outputs = encoder(inputs, all_outputs=True)
             loss = tf.reduce_sum(outputs["pooled_output"] ** 3)
         np.testing.assert_allclose(
             outputs["pooled_output"], figures["out.pooled_output"], atol=2e-5, rtol=0

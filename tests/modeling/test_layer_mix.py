@@ -49,7 +49,7 @@ def set_mix(mix, weights, gamma):
 
 def results_of(model, training=False):
     """Returns {name: array} of the logits, and of the pooled output."""
-    outputs = model(BATCH, training=training)
+    outputs = model(BATCH, training=training, all_outputs=True)
     names = [name for name in outputs if name.endswith("logits") or name == "pooled_output"]
     assert len(names) > 1
     return {name: outputs[name] for name in names}
@@ -75,8 +75,8 @@ def test_each_layer_can_be_chosen(pooled_only):
     """The mixture holds embeddings and layers in their order; the pooler reads it."""
     encoder = NezhaEncoder(TWO_LAYERS, pooled_only=pooled_only, layer_mix=True)
     for chosen in range(3):
-        set_mix(encoder.layer_mix, 200 * np.eye(3)[chosen], 2.0)
-        outputs = encoder(BATCH)
+        set_mix(encoder.mixture, 200 * np.eye(3)[chosen], 2.0)
+        outputs = encoder(BATCH, all_outputs=True)
         states = [outputs["embedding_output"], *outputs["encoder_outputs"]]
         expected = 2 * states[chosen][:, : 1 if pooled_only else 7]
         np.testing.assert_array_equal(outputs["sequence_output"], expected)
@@ -91,7 +91,7 @@ def test_all_weight_on_the_last_layer_is_the_model_without_a_mixture(name):
     for key, variable in tf1_names(plain).items():
         theirs.pop(key).assign(variable)
     assert set(theirs) == {"layer_mix/weights", "layer_mix/gamma"}
-    set_mix(mixed.encoder.layer_mix, [0.0, 0.0, 200.0], 1.0)
+    set_mix(mixed.encoder.mixture, [0.0, 0.0, 200.0], 1.0)
     expected = results_of(plain)
     for key, value in results_of(mixed).items():
         np.testing.assert_array_equal(value, expected[key])

@@ -17,7 +17,7 @@ def test_attention_probabilities_of_each_layer(pooled_only):
     encoder = NezhaEncoder(config, pooled_only=pooled_only)
     batch = batch_of(9)
     batch["attention_mask"] = attention_mask.seq2seq(batch["input_mask"], batch["segment_ids"])
-    outputs = encoder(batch)
+    outputs = encoder(batch, all_outputs=True)
     states = [outputs["embedding_output"], *outputs["encoder_outputs"][:-1]]
     found = encoder.attention_probabilities(batch)
     assert len(found) == 3
@@ -47,15 +47,15 @@ def test_any_length(encoding):
 def test_absolute_positions_end_with_their_table():
     config = NezhaConfig(**SIZES, position_encoding="absolute", max_position_embeddings=20)
     encoder = NezhaEncoder(config)
-    encoder(batch_of(20))
+    encoder(batch_of(20), all_outputs=True)
     with pytest.raises(UserError, match=r"21 tokens is past the table of absolute.*20"):
-        encoder(batch_of(21))
+        encoder(batch_of(21), all_outputs=True)
 
 
 def test_parts_of_the_public_surface():
     model = NezhaForPreTraining(NezhaConfig(**SIZES))
     inputs = {**batch_of(30), "masked_lm_positions": np.array([[1, 5, 0], [2, 3, 4]], "int32")}
-    outputs = model(inputs)
+    outputs = model(inputs, all_outputs=True)
     assert outputs["sequence_output"].shape == (2, 30, 24)
     assert outputs["pooled_output"].shape == (2, 24)
     assert [o.shape for o in outputs["encoder_outputs"]] == [(2, 30, 24)] * 3
@@ -63,9 +63,13 @@ def test_parts_of_the_public_surface():
     assert outputs["masked_lm_logits"].shape == (2, 3, 97)
     assert outputs["next_sentence_logits"].shape == (2, 2)
     # Dropout draws again at each call in training, and is off otherwise.
-    pooled = [np.array(model(inputs, training=True)["pooled_output"]) for _ in range(2)]
+    pooled = [
+        np.array(model(inputs, training=True, all_outputs=True)["pooled_output"]) for _ in range(2)
+    ]
     assert np.abs(pooled[0] - pooled[1]).max() > 1e-3
-    np.testing.assert_array_equal(model(inputs)["pooled_output"], outputs["pooled_output"])
+    np.testing.assert_array_equal(
+        model(inputs, all_outputs=True)["pooled_output"], outputs["pooled_output"]
+    )
 
 
 @pytest.mark.parametrize("precision", ("mixed_float16", "mixed_bfloat16"))
@@ -75,7 +79,7 @@ def test_mixed_precision_stays_near_float32(precision):
     models[1].set_weights(models[0].get_weights())
     assert {v.dtype for v in models[1].trainable_variables} == {"float32"}
     inputs = {**batch_of(30), "masked_lm_positions": np.array([[1, 5, 0], [2, 3, 4]], "int32")}
-    outputs = [model(inputs) for model in models]
+    outputs = [model(inputs, all_outputs=True) for model in models]
     for name in ("masked_lm_logits", "next_sentence_logits"):
         assert outputs[1][name].dtype == tf.float32
         np.testing.assert_allclose(outputs[0][name], outputs[1][name], atol=0.05)

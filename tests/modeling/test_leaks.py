@@ -39,7 +39,7 @@ def gradients_of(encoding):
     @tf.function
     def gradients(inputs):
         with tf.GradientTape() as tape:
-            outputs = encoder(inputs)
+            outputs = encoder(inputs, all_outputs=True)
         return tape.batch_jacobian(outputs["sequence_output"], outputs["embedding_output"])
 
     return gradients

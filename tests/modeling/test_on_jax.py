@@ -17,7 +17,11 @@ from waiting import TIME_LIMIT, read_line
 from nezha_tf import NezhaConfig, NezhaEncoder
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.modeling.finetuning import NezhaForCrfTagging
+from nezha_tf.modeling.lora import adapted_layers, enable_lora
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss
+
+pytestmark = pytest.mark.processes
+XLA_FLAGS = "--xla_backend_optimization_level=0"  # JAX's XLA knows fewer than TensorFlow's
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +32,7 @@ def on_jax():
     """
     process = subprocess.Popen(
         [sys.executable, str(REPOSITORY / "tests" / "jax_server.py")],
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "XLA_FLAGS": XLA_FLAGS},
         cwd=REPOSITORY,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -82,6 +86,17 @@ def test_every_position_encoding_is_the_same_on_jax(on_jax, tmp_path, encoding):
         on_jax("encoder_outputs", path)
 
 
+def test_adapters_are_the_same_on_jax(on_jax, tmp_path):
+    encoder = NezhaEncoder(NezhaConfig(**SIZES, initializer_range=0.3))
+    enable_lora(encoder, 2, 6.0)
+    for number, layer in enumerate(adapted_layers(encoder)):
+        layer.lora_kernel_b.assign(np.full(layer.lora_kernel_b.shape, 0.1 * (-1) ** number))
+    inputs, path = batch_of(9), str(tmp_path / "adapted.npz")
+    out = encoder(inputs)["pooled_output"]
+    save_inputs(path, encoder.config, encoder, inputs, out=out)
+    on_jax("adapted_encoder", path)
+
+
 def test_the_crf_is_the_same_on_jax(on_jax, tmp_path):
     """The same loss, gradients and path."""
     model = NezhaForCrfTagging(CONFIG, L)
@@ -90,7 +105,7 @@ def test_the_crf_is_the_same_on_jax(on_jax, tmp_path):
     for variable in model.crf.weights:
         variable.assign(rng.normal(size=variable.shape) * 2)
     with tf.GradientTape() as tape:
-        outputs = model(objective.inputs(batch))
+        outputs = model(objective.inputs(batch), all_outputs=True)
         loss = objective.losses(outputs, batch)["tagging_loss"]
         loss = loss.over(loss.weight)
     gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])

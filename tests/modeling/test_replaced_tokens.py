@@ -107,7 +107,7 @@ def test_labels_are_where_the_encoder_reads_another_token(model, monkeypatch):
 
     monkeypatch.setattr(type(model.encoder), "call", recorded)
     monkeypatch.setattr(Sampler, "call", lambda *_, **__: tf.constant(drawn, tf.int32))
-    outputs = model(LOSS.inputs(batch))
+    outputs = model(LOSS.inputs(batch), all_outputs=True)
     for row in range(len(originals)):
         expected = originals[row].tolist()
         for place, token, weight in zip(places[row], drawn[row], weights[row], strict=True):
@@ -121,7 +121,7 @@ def test_labels_are_where_the_encoder_reads_another_token(model, monkeypatch):
 
 def test_losses_and_rates_against_numpy(model):
     batch, _ = batch_of()
-    outputs = model(LOSS.inputs(batch))
+    outputs = model(LOSS.inputs(batch), all_outputs=True)
     # So that it takes half of the tokens for replaced ones.
     outputs["replaced_token_logits"] -= np.median(outputs["replaced_token_logits"])
     found = {**LOSS.losses(outputs, batch), **LOSS.metrics(outputs, batch)}
@@ -151,7 +151,7 @@ def gradients(model, batch, *names):
     """Returns {TF1 name: gradient or None} of the sum of some losses."""
     variables = tf1_names(model)
     with tf.GradientTape() as tape:
-        losses = LOSS.losses(model(LOSS.inputs(batch)), batch)
+        losses = LOSS.losses(model(LOSS.inputs(batch), all_outputs=True), batch)
         loss = sum(losses[name].over(losses[name].weight) for name in names)
     found = tape.gradient(loss, [variable.value for variable in variables.values()])
     return {
@@ -185,15 +185,15 @@ def test_a_perturbation_moves_the_embeddings_of_generator_and_encoder(model):
     inputs = LOSS.inputs(batch_of()[0])
     moved = tf.constant(np.random.default_rng(4).normal(size=CONFIG.hidden_size), tf.float32)
     every = tf.zeros((*inputs["input_ids"].shape, 1)) + moved
-    found = model({**inputs, "embedding_perturbation": every})
+    found = model({**inputs, "embedding_perturbation": every}, all_outputs=True)
     table = model.encoder.embeddings.token_type_embeddings
     before = table.numpy()
     table.assign(before + moved)
-    expected = model(inputs)
+    expected = model(inputs, all_outputs=True)
     table.assign(before)
     for name in ("generator_logits", "replaced_token_logits"):
         np.testing.assert_allclose(found[name], expected[name], atol=1e-4)
-        assert np.abs(found[name] - model(inputs)[name]).max() > 0.1
+        assert np.abs(found[name] - model(inputs, all_outputs=True)[name]).max() > 0.1
 
 
 def test_a_step_goes_along_the_generators_loss_and_50_times_the_other():
@@ -225,7 +225,7 @@ def test_embeddings_are_shared_with_every_position_encoding(encoding, embedding_
         CONFIG, position_encoding=encoding, embedding_size=embedding_size, num_hidden_layers=1
     )
     model, (batch, _) = NezhaForReplacedTokens(config), batch_of(2)
-    outputs = model(LOSS.inputs(batch), training=True)
+    outputs = model(LOSS.inputs(batch), training=True, all_outputs=True)
     assert outputs["generator_logits"].shape == (2, 3, 40)
     names = tf1_names(model)
     assert len(names) == len(model.weights)
@@ -250,7 +250,7 @@ def test_tokens_are_drawn_in_float32_with_any_precision(model, precision, monkey
     outputs = narrow(LOSS.inputs(batch), training=True)
     assert seen[0].dtype == outputs["generator_logits"].dtype == "float32"
     assert outputs["replaced_token_logits"].dtype == outputs["is_replaced"].dtype == "float32"
-    expected = model(LOSS.inputs(batch))["generator_logits"]
+    expected = model(LOSS.inputs(batch), all_outputs=True)["generator_logits"]
     np.testing.assert_allclose(narrow(LOSS.inputs(batch))["generator_logits"], expected, atol=0.5)
 
 

@@ -54,7 +54,7 @@ def test_each_stream_depends_on_what_it_may_see():
     @tf.function(autograph=False)
     def jacobians():
         with tf.GradientTape(persistent=True) as tape:
-            outputs = encoder(inputs)
+            outputs = encoder(inputs, all_outputs=True)
             queries = encoder.query_stream(model.query_embedding, inputs, outputs)
         return [
             tf.reduce_max(tf.abs(tape.batch_jacobian(states, outputs["embedding_output"])), (2, 4))
@@ -99,7 +99,7 @@ def test_each_prediction_is_that_of_a_pass_with_its_visible_tokens_alone(encodin
             ranks = RANKS[row, seen]
             alone["attention_mask"] = (ranks[None, :] <= ranks[:, None])[None, None]
             alone["position_ids"] = tf.constant(seen, tf.int32)
-            outputs = model.encoder(alone)
+            outputs = model.encoder(alone, all_outputs=True)
             query = _query_of(model, outputs, place, given["segment_ids"][row, place], seen)
             table = model.encoder.embeddings.word_embeddings
             logits = model.masked_lm.logits(query, table)
@@ -128,7 +128,7 @@ def _query_of(model, outputs, place, segment_id, seen):
 def test_the_query_vector_and_the_layers_learn_from_predictions():
     model, objective, given = model_of("rotary"), loss(), batch()
     with tf.GradientTape() as tape:
-        losses = objective.losses(model(objective.inputs(given)), given)
+        losses = objective.losses(model(objective.inputs(given), all_outputs=True), given)
         total = sum(mean.over(mean.weight) for mean in losses.values())
     names = [variable.path for variable in model.trainable_variables]
     gradients = dict(zip(names, tape.gradient(total, model.trainable_variables), strict=True))

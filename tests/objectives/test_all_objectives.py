@@ -77,7 +77,7 @@ def test_losses_are_the_sums_of_those_of_each_objective_alone(rows, model):
 
     @tf.function(jit_compile=True, autograph=False)
     def figures(batch):
-        outputs = model(loss.inputs(batch))
+        outputs = model(loss.inputs(batch), all_outputs=True)
         return {**loss.losses(outputs, batch), **loss.metrics(outputs, batch)}
 
     found, sums = figures(batch), {}
@@ -85,7 +85,7 @@ def test_losses_are_the_sums_of_those_of_each_objective_alone(rows, model):
         own = [row for row, other in zip(rows, drawn, strict=True) if other == number]
         alone = ObjectiveMixture({name: 1.0})
         of_one, given = alone.loss(of_pairs=True), transformed(alone, own)
-        outputs = model(of_one.inputs(given))
+        outputs = model(of_one.inputs(given), all_outputs=True)
         metrics = of_one.metrics(outputs, given)
         for key, mean in {**of_one.losses(outputs, given), **metrics}.items():
             total, weight = sums.get(key, (0.0, 0.0))
@@ -117,7 +117,7 @@ def test_examples_of_each_objective_are_those_of_it_alone(rows):
 
 def test_no_token_of_another_objective_is_replaced(rows, model):
     batch, loss = transformed(MIXTURE, rows), MIXTURE.loss(of_pairs=True)
-    is_replaced = model(loss.inputs(batch))["is_replaced"].numpy()
+    is_replaced = model(loss.inputs(batch), all_outputs=True)["is_replaced"].numpy()
     is_own = batch["objective_ids"].numpy()[:, 0] == NAMES.index("replaced_tokens")
     assert is_replaced[is_own].any() and not is_replaced[~is_own].any()
 
@@ -131,7 +131,7 @@ def test_a_batch_without_pairs_is_trained_on(rows, model):
     for of_pairs in (True, False):
         loss = MIXTURE.loss(of_pairs)
         with tf.GradientTape() as tape:
-            losses = loss.losses(model(loss.inputs(batch)), batch)
+            losses = loss.losses(model(loss.inputs(batch), all_outputs=True), batch)
             total = sum(mean.over(mean.weight) for mean in losses.values())
         gradients.append(map(tf.convert_to_tensor, tape.gradient(total, tables)))
     assert np.isfinite(total) and "next_sentence_loss" not in losses
@@ -142,7 +142,7 @@ def test_a_batch_without_pairs_is_trained_on(rows, model):
 def test_label_smoothing_is_of_what_is_trained_alone(rows, model):
     batch = transformed(MIXTURE, rows)
     smooth, plain = (MIXTURE.loss(True, share) for share in (0.2, 0.0))
-    outputs = model(plain.inputs(batch))
+    outputs = model(plain.inputs(batch), all_outputs=True)
     losses = [float(o.losses(outputs, batch)["masked_lm_loss"].sum) for o in (smooth, plain)]
     assert losses[0] != pytest.approx(losses[1], rel=1e-3)
     name = "masked_lm_loss/seq2seq"

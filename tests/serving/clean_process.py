@@ -22,7 +22,16 @@ sys.modules.update(dict.fromkeys(HIDDEN))
 import tensorflow as tf  # noqa: E402
 import tensorflow_text  # noqa: E402, F401
 
-load = functools.cache(tf.saved_model.load)
+# As in quick_tensorflow, which is ours: optimizing a graph takes half of its first call.
+tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+load_once = functools.cache(tf.saved_model.load)
+
+
+def load(folder):
+    return load_once(os.path.realpath(folder))
+
+
+tf.saved_model.load = load  # the program of a README loads what has been asked already
 
 
 def encoded(value):

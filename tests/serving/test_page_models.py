@@ -69,10 +69,10 @@ def test_classes(models, folders, read):
     assert reviews.labels == ["差评", "好评"]
     assert found["label"] == reviews.labels[np.argmax(found["probabilities"])]
     found = pairs(text=TEXT, text_pair=PASSAGE)
-    logits = folders["pairs"][1](read(TEXT, PASSAGE))["logits"][0].numpy()
+    logits = folders["pairs"][1](read(TEXT, PASSAGE))[0].numpy()
     np.testing.assert_allclose(found["probabilities"], 1 / (1 + np.exp(-logits)), atol=1e-5)
     assert found["labels_on"] == [x >= 0 for x in logits]
-    value = folders["likeness"][1](read(TEXT, PASSAGE))["logits"][0, 0]
+    value = folders["likeness"][1](read(TEXT, PASSAGE))[0, 0]
     found = likeness(text=TEXT, text_pair=PASSAGE)
     assert found["value"] == pytest.approx(float(value), abs=1e-5)
 
@@ -91,7 +91,7 @@ def test_entities(models, name):
 def test_answers(models, folders, read):
     """All spans of one window by brute force, and no answer where it scores higher."""
     found = models["Reading comprehension"]["questions"](question="谁看书", passage=PASSAGE)
-    outputs = folders["questions"][1](read("谁看书", PASSAGE))
+    outputs = folders["questions"][1](read("谁看书", PASSAGE), all_outputs=True)
     starts, ends = (outputs[f"{end}_logits"][0].numpy() for end in ("start", "end"))
     first = 5  # [CLS] and the question with its [SEP] stand before the passage.
     scores = {
@@ -125,7 +125,7 @@ def test_the_page_shows_all_texts_that_the_search_finds(models):
 def test_blanks_and_attention(models):
     found = models["Fill in"]["nezha"](text="他在[MASK]京[MASK]")
     assert found["num_masks"] == len(found["candidates"]) == 2
-    figure, line = models["Attention"]["reviews"](TEXT, "", ["-1"], ["1"])
+    figure, line = models["Attention"]["reviews"](TEXT, "", ["-1"], ["1"], all_outputs=True)
     assert line == "" or "U+" in line
     assert "layer 0, head 1" in [panel.get_title() for panel in figure.axes]
 
@@ -155,7 +155,7 @@ def test_mistakes_are_told(models, folders, tmp_path):
         (lambda: answer(question="甲", passage="\n"), "the passage holds no token"),
         (lambda: choose(context="甲", question="乙", choices=["a", "\u200b"]), "a choice holds no"),
         (lambda: models["Writing"]["titles"](text=None), "the text holds no token"),
-        (lambda: models["Attention"]["names"]("", "", [], []), "holds no token"),
+        (lambda: models["Attention"]["names"]("", "", [], [], all_outputs=True), "holds no token"),
         (lambda: open_models([str(tmp_path)]), "no weights in"),
         (lambda: open_models([damaged_export(tmp_path)]), "is no export"),
         (lambda: open_models([folders["names"][0]] * 2), "a folder twice"),

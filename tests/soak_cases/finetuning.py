@@ -55,6 +55,8 @@ def train(case, task, precision):
         off["recompute"] = False
         off |= {"r_drop_alpha": 0.0} if "r_drop_alpha" in flags else {}
         flags |= {"layer_mix": True, **off}
+    elif "init_checkpoint" in flags and case.some(0.3):
+        flags |= {"lora_rank": rng.randint(1, 3), "freeze_layers": 0}
     if task is comprehension and flags["r_drop_alpha"]:
         # Without dropout these are refused.
         _with_dropout(case.inputs / "config.json")

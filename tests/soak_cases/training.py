@@ -153,6 +153,8 @@ def check_opens(case, folder, recipe):
         step = json.loads(best.read_text())["global_step"]
     saved, differing = tensors(folder, step), []
     for name, variable in tf1_names(model).items():
+        if recipe.get("lora_rank") and name not in saved:
+            continue  # It is the base's, or both together.
         averaged = saved.get(name + AVERAGE) if recipe["ema_decay"] else None
         value = saved[name] if averaged is None else averaged
         if not np.array_equal(variable.numpy(), value):

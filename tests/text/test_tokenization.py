@@ -1,10 +1,10 @@
 """Both tokenizers against the TF1 original's tokens, and against each other."""
 
 import json
-import random
 
 import pytest
 import tensorflow as tf
+from any_texts import odd_strings
 
 from nezha_tf import FullTokenizer, GraphTokenizer, Vocabulary
 
@@ -33,19 +33,6 @@ def test_golden_strings(golden_cases, golden_vocabulary, do_lower_case):
         assert ids == case["ids"], case["text"]
 
 
-def odd_strings():
-    """Returns strings of all characters that tokenizers treat specially, and long tokens."""
-    ranges = ((0x20, 0x250), (0x300, 0x530), (0x2000, 0x2070), (0x3000, 0x3100))
-    ranges += ((0x4E00, 0x4E40), (0xFF00, 0xFFF0), (0xAC00, 0xAC10), (0x0E01, 0x0E50))
-    alphabet = [chr(code) for low, high in ranges for code in range(low, high)]
-    alphabet += list("\0\t\n\r\x1c\x85\xad\u2028\ufeff\ufffd\ue000\U0001f600\U00020001\u302e")
-    rng = random.Random(0)
-    strings = ["".join(rng.choices(alphabet, k=rng.randint(0, 50))) for _ in range(2000)]
-    for char in "aяกか":
-        strings += [char * 200, char * 201, char * 300 + "。x", "中" + char * 201 + " " + char]
-    return [*strings, "", " ", "中" * 500, "b" * 199 + "é", "b" * 200 + "é", "x" * 5000]
-
-
 @pytest.mark.parametrize("do_lower_case", (True, False))
 def test_offsets_in_the_graph_equal_python(vocabulary, do_lower_case):
     python = FullTokenizer(vocabulary=vocabulary, do_lower_case=do_lower_case)
@@ -72,9 +59,13 @@ def test_a_token_that_is_there_twice_has_its_last_id_in_both(vocabulary):
 def test_graph_tokenizer_in_a_pipeline(vocabulary):
     """The exports of `tests/serving` hold it in a SavedModel."""
     graph = GraphTokenizer(vocabulary)
-    texts = ["今天天气不错，Running！", "ＮＢＡ　２０２３"]
-    mapped = tf.data.Dataset.from_tensor_slices(texts).batch(2).map(graph.tokenize)
-    assert next(iter(mapped)).to_list() == graph.tokenize(tf.constant(texts)).to_list()
+    texts = ["今天天气不错，Running！", "ＮＢＡ　２０２３", "x" * 201, ""]
+    expected = graph.tokenize(tf.constant(texts)).to_list()
+    data = tf.data.Dataset.from_tensor_slices(texts)
+    assert next(iter(data.batch(4).map(graph.tokenize))).to_list() == expected
+    one_by_one = data.map(graph.tokenize)
+    assert one_by_one.element_spec == tf.TensorSpec([None], tf.int32)
+    assert [ids.tolist() for ids in one_by_one.as_numpy_iterator()] == expected
 
 
 def test_offsets_of_a_character_that_folding_widens_beside_one_that_it_drops():

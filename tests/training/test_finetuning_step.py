@@ -43,8 +43,8 @@ class Descent(MomentOptimizer):
 class HalvesDiffer(NezhaForSequenceClassification):
     """A stand-in for dropout: the two halves of a batch have different logits."""
 
-    def call(self, inputs, training=False):
-        outputs = super().call(inputs, training=training)
+    def outputs(self, inputs, training=False):
+        outputs = super().outputs(inputs, training)
         rows = ops.shape(outputs["logits"])[0]
         factors = ops.where(ops.arange(rows) < rows // 2, 1.0, SECOND_HALF)
         outputs["logits"] = outputs["logits"] * factors[:, None]
@@ -97,7 +97,7 @@ def assert_close(found, expected, tolerance=1e-5):
 def gradients_by_hand(model, loss_of):
     inputs = {name: values[:EXAMPLES] for name, values in BATCH.items()}
     with tf.GradientTape() as tape:
-        loss = loss_of(model(inputs)["logits"], BATCH["label_ids"][:EXAMPLES])
+        loss = loss_of(model(inputs), BATCH["label_ids"][:EXAMPLES])
     variables = [variable.value for variable in model.trainable_variables]
     return [tf.convert_to_tensor(g).numpy() for g in tape.gradient(loss, variables)]
 

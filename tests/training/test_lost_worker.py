@@ -23,7 +23,7 @@ from nezha_tf.util.errors import STATUS_WORKER_LOST
 pytestmark = pytest.mark.processes
 
 # Dropout is on. A worker makes twenty to forty steps a second.
-STEPS, STEPS_BETWEEN = 120, 20
+STEPS, STEPS_BETWEEN = 80, 20
 RUN = (f"--num_train_steps={STEPS}", "--learning_rate=1e-3", "--steps_per_loop=4")
 RUN += (f"--save_checkpoints_steps={STEPS_BETWEEN}", "--log_steps=10")
 # What the others may take, in seconds: heartbeats are missed after 10.

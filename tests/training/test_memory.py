@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from commands import assert_one_line, create_data, run_pretraining
+from commands import assert_one_line, create_data
 from records import encode_values, write
 from small_encoders import narrow_config
 
@@ -64,7 +64,7 @@ def test_chunks_with_a_memory_are_one_long_pass(encoding):
         for number, chunk in enumerate(chunks_of(tokens)):
             mask = attention_mask.left_to_right(chunk["input_mask"])
             inputs = {**chunk, "attention_mask": mask, **memory}
-            outputs = encoder(inputs)
+            outputs = encoder(inputs, all_outputs=True)
             memory = with_memory(inputs, outputs)
             expected = whole[:, number * CHUNK : (number + 1) * CHUNK]
             difference = np.abs(outputs["sequence_output"] - expected).max()
@@ -91,7 +91,7 @@ def test_predictions_of_both_streams_with_a_memory_are_those_of_one_long_pass():
     for number, chunk in enumerate(chunks_of({**tokens, "ranks": tf.constant(ranks, tf.int32)})):
         chunk["masked_lm_positions"] = tf.constant([[1, 4]] * 2, tf.int32)
         inputs = loss.inputs({**chunk, **memory})
-        outputs = model(inputs)
+        outputs = model(inputs, all_outputs=True)
         memory = with_memory(inputs, outputs)
         found = outputs["masked_lm_logits"]
         np.testing.assert_allclose(found, expected[:, 2 * number : 2 * number + 2], atol=2e-5)
@@ -139,7 +139,7 @@ def test_an_evaluation_in_chunks_has_the_loss_of_one_long_pass(tmp_path):
     # The last token of a record predicts nothing.
     weights = np.tile([1.0] * (CHUNK - 1) + [0.0], (1, CHUNKS))
     whole["next_token_weights"] = tf.constant(weights, tf.float32)
-    mean = loss.losses(model(loss.inputs(whole)), whole)["next_token_loss"]
+    mean = loss.losses(model(loss.inputs(whole), all_outputs=True), whole)["next_token_loss"]
     expected = float(mean.sum / mean.weight)
     assert abs(first["next_token_loss"] - expected) < 1e-5 and first == second
 
@@ -156,7 +156,9 @@ def stream(tmp_path_factory):
     return folder
 
 
-RUN = ("--objectives=causal", "--memory_length=24")
+def run_pretraining(folder, *changes):
+    with_memory = ("--objectives=causal", "--memory_length=24", *changes)
+    return commands.run_pretraining(folder, *with_memory)
 
 
 def weights_of(folder, step):
@@ -166,7 +168,7 @@ def weights_of(folder, step):
 
 def test_a_resumed_run_remembers(stream):
     """A run that goes on from its second step has the same weights and memory, bit for bit."""
-    arguments = (*RUN, "--num_train_steps=4", "--save_checkpoints_steps=2")
+    arguments = ("--num_train_steps=4", "--save_checkpoints_steps=2")
     whole = run_pretraining(stream, *arguments, "--output_dir=whole")
     assert whole.returncode == 0, whole.stderr
     (stream / "parts").mkdir()
@@ -183,7 +185,6 @@ def test_a_resumed_run_remembers(stream):
     assert_one_line(refused, "nezha_tf/memory has shape [4, 1, 24, 16]", "flags")
     evaluated = run_pretraining(
         stream,
-        *RUN,
         "--output_dir=whole",
         "--nodo_train",
         "--do_eval",
@@ -210,11 +211,11 @@ def test_a_resumed_run_remembers(stream):
 def test_what_a_memory_does_not_go_with(stream, changes, parts):
     config = {**commands.CONFIG, "type_vocab_size": 6, "use_relative_position": False}
     (stream / "absolute.json").write_text(json.dumps(config))
-    arguments = (*RUN, "--output_dir=refused", "--num_train_steps=2", *changes)
+    arguments = ("--output_dir=refused", "--num_train_steps=2", *changes)
     assert_one_line(run_pretraining(stream, *arguments), *parts)
 
 
 def test_the_order_of_the_text_is_asked_for(prepared, stream):
-    arguments = (*RUN, "--num_train_steps=2", f"--bert_config_file={stream / 'config.json'}")
+    arguments = ("--num_train_steps=2", f"--bert_config_file={stream / 'config.json'}")
     result = run_pretraining(prepared, *arguments, "--output_dir=shuffled")
     assert_one_line(result, "--memory_length=24", "--pair=nsp", "--pair=stream")

@@ -14,11 +14,12 @@ from nezha_tf.util.errors import UserError
 
 @pytest.fixture
 def held_back(monkeypatch):
-    """An event that lets writing begin; without it nothing is written."""
+    """An event that lets one writing begin; without it nothing is written."""
     begin, write = threading.Event(), tf1.write_tensors
 
     def waiting(*arguments):
         assert begin.wait(TIME_LIMIT)
+        begin.clear()
         write(*arguments)
 
     monkeypatch.setattr(tf1, "write_tensors", waiting)
@@ -68,7 +69,9 @@ def test_a_second_save_and_a_look_wait_for_the_first(tmp_path, held_back):
     threading.Timer(0.1, held_back.set).start()
     kept.save(2)
     assert kept._listed()[0] == 1  # it is there as soon as the second one begins
+    held_back.set()
     assert kept.steps() == [2]
+    held_back.set()
     kept.save(3)
     assert kept.note_evaluation(3, {"loss": 1.0})
     assert kept.newest().endswith("model.ckpt-3") and kept.chosen() == 3

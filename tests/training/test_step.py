@@ -161,7 +161,9 @@ def test_replicas_draw_dropout_of_their_own():
     @tf.function
     def outputs():
         inputs = Bidirectional().loss().inputs(BATCH)
-        return strategy.run(lambda: model(inputs, training=True)["sequence_output"])
+        return strategy.run(
+            lambda: model(inputs, training=True, all_outputs=True)["sequence_output"]
+        )
 
     first, second = strategy.experimental_local_results(outputs())
     np.testing.assert_array_equal(first, second)  # Keras does this by itself

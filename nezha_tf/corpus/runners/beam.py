@@ -9,7 +9,7 @@ import logging
 import shlex
 
 from nezha_tf.corpus.runners.work import error_of, failure
-from nezha_tf.util.errors import Terminated, UserError
+from nezha_tf.util.errors import Terminated, UserError, install_command
 
 # Beam's own "DirectRunner" would first try to download and start a server.
 _NAMES = {"DirectRunner": "apache_beam.runners.portability.fn_api_runner.fn_runner.FnApiRunner"}
@@ -54,7 +54,7 @@ def _pipeline_of(runner, options):
         from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
     except ImportError as error:
         raise UserError(
-            f"--runner={runner} needs Apache Beam ({error}): pip install -e '.[beam]' in the clone"
+            f"--runner={runner} needs Apache Beam ({error}): {install_command('beam')}"
         ) from error
     finally:
         logging.disable(logging.NOTSET)

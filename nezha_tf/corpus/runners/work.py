@@ -18,6 +18,7 @@ from nezha_tf.corpus.shard_files import read_summary, shard_name
 from nezha_tf.corpus.shard_writer import ShardJob, make_shard
 from nezha_tf.util import storage
 from nezha_tf.util.errors import Terminated, UserError, first_line
+from nezha_tf.util.package_data import located
 
 # Engines call `make_one` from many threads, but a shard takes hundreds of MB and a core.
 _one_at_a_time = threading.Lock()
@@ -56,7 +57,7 @@ class Work(NamedTuple):
 
 
 def _absolute(path):
-    return path if not path or storage.is_remote(path) else os.path.abspath(path)
+    return path if not path or storage.is_remote(path) else os.path.abspath(located(path))
 
 
 def make_shards(runner, work, spans, sets):

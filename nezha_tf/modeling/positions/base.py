@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from nezha_tf.modeling.configured import Configured
 from nezha_tf.util.errors import UserError
 
 
@@ -34,7 +35,7 @@ class AttentionPositions:
         return None
 
 
-class Positions(keras.layers.Layer):
+class Positions(Configured, keras.layers.Layer):
     """A position encoding; a subclass overrides the methods that it needs.
 
     Positions are integers from 0: int [T] if they are the same in all examples, else int [B, T].

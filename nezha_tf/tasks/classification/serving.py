@@ -73,7 +73,7 @@ class ClassificationServing(Serving):
 
     def predictions(self, inputs):
         """Returns the objective's predictions for the model's inputs, a dict."""
-        return self._predictions(self._model(inputs))
+        return self._predictions(self._model(inputs, all_outputs=True))
 
     def _outputs(self, inputs):
         found = self.predictions(inputs)

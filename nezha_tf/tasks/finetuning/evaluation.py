@@ -71,7 +71,7 @@ def make_predict_step(strategy, model, objective, jit_compile, is_labelled=True)
     """
 
     def replica_step(batch):
-        outputs = model(objective.inputs(batch), training=False)
+        outputs = model(objective.inputs(batch), training=False, all_outputs=True)
         found = objective.predictions(outputs)
         mask = batch["input_mask"]  # [B, T], or [B, C, T] for examples of C sequences
         is_example = tf.reduce_any(mask > 0, axis=list(range(1, len(mask.shape))))

@@ -2,14 +2,14 @@
 
 import dataclasses
 
-from nezha_tf.training.settings import LayerMixSettings, RunSettings
+from nezha_tf.training.settings import AdapterSettings, LayerMixSettings, RunSettings
 from nezha_tf.util.settings import default_of, flag
 
 PREDICTION_FORMATS = ("jsonl", "tsv")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FineTuningSettings(LayerMixSettings, RunSettings):
+class FineTuningSettings(LayerMixSettings, AdapterSettings, RunSettings):
     """The settings of all tasks on labelled examples; each program has a subclass.
 
     The defaults are those of the originals' run_classifier.py, except that an evaluation reads all

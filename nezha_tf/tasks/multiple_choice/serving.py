@@ -108,7 +108,7 @@ class MultipleChoiceServing(Serving):
         message = "there must be a choice, at least one for each row"
         with tf.control_dependencies([tf.debugging.assert_positive(count, message)]):
             inputs = {name: tf.identity(value) for name, value in inputs.items()}
-        probabilities = self._predictions(self._model(inputs))["probabilities"]
+        probabilities = self._predictions(self._model(inputs, all_outputs=True))["probabilities"]
         return {
             "index": tf.argmax(probabilities, axis=-1, output_type=tf.int32),
             "probability": tf.reduce_max(probabilities, axis=-1),

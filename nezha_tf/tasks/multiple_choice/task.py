@@ -11,7 +11,7 @@ from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
 from nezha_tf.tasks.multiple_choice.packing import BlankPacking, QuestionPacking, pack
 
 
-class MultipleChoice(FineTuning):
+class MultipleChoiceTask(FineTuning):
     """Fine-tuning on questions with choices, with `MultipleChoiceSettings`."""
 
     def __init__(self, settings):

@@ -37,4 +37,6 @@ class PromptingServing(ClassificationServing):
         return Pattern(folder.task["pattern"], folder.tokenizer, self._length, self._is_pair)
 
     def predictions(self, inputs):
-        return self._objective.predictions(self._model(self._objective.inputs(inputs)))
+        return self._objective.predictions(
+            self._model(self._objective.inputs(inputs), all_outputs=True)
+        )

@@ -73,7 +73,7 @@ class ReadingComprehensionServing(Serving):
         return as_graphs({"serving_default": (of_texts, specs), "from_ids": of_ids(self._logits)})
 
     def _logits(self, inputs):
-        outputs = self._model(inputs)
+        outputs = self._model(inputs, all_outputs=True)
         return {name: outputs[name] for name in LOGITS}
 
     def _read(self, query, tokens):

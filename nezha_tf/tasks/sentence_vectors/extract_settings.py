@@ -5,6 +5,8 @@ import dataclasses
 from nezha_tf.generation.settings import TrainedModelSettings
 from nezha_tf.util.settings import GIVEN, flag
 
+POOLINGS = ("mean", "cls", "max", "pooler")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExtractSettings(TrainedModelSettings):
@@ -40,7 +42,7 @@ class ExtractSettings(TrainedModelSettings):
         "How a text gets one vector; default: what the model folder says, or mean. mean, max: mean "
         "or maximum of its tokens without [CLS] and [SEP]; cls: the vector of [CLS]; pooler: the "
         "output of the pooler.",
-        choices=("mean", "cls", "max", "pooler"),
+        choices=POOLINGS,
         read_with={"level": ("text",)},
     )
     similarity: bool = flag(

@@ -184,7 +184,7 @@ def make_step(model, layers, pooling):
     @tf.function(autograph=False)
     def step(batch):
         names = ("input_ids", "input_mask", "segment_ids")
-        outputs = model({name: batch[name] for name in names}, training=False)
+        outputs = model({name: batch[name] for name in names}, training=False, all_outputs=True)
         if pooling == "pooler":
             return outputs["pooled_output"]
         states = [outputs["embedding_output"], *outputs["encoder_outputs"]]
@@ -213,18 +213,22 @@ def write(path, step, width, texts, level, batch_size):
       int64 [N + 1]: the rows of text i are [offsets[i], offsets[i + 1]).
     """
     offsets = np.cumsum([0, *_row_counts(texts, level)])
-    reader = ArrayReader(texts.arrays, texts.max_seq_length)
-    batches, total = reader.evaluation_batches(batch_size), reader.batches_per_epoch(batch_size)
     with open(path, "wb") as file:
         header = {"descr": "<f4", "fortran_order": False, "shape": (int(offsets[-1]), width)}
         np.lib.format.write_array_header_1_0(file, header)
         start = file.tell()
-        for batch in console.progress(batches, total=total, desc="reading", unit="batch"):
-            vectors = step(batch).numpy()
-            for index, own in zip(batch["example_index"].numpy(), vectors, strict=True):
-                file.seek(start + int(offsets[index]) * width * 4)
-                file.write(np.ascontiguousarray(_rows(own, texts, index, level), "<f4").tobytes())
+        for index, own in computed(step, texts, batch_size):
+            file.seek(start + int(offsets[index]) * width * 4)
+            file.write(np.ascontiguousarray(_rows(own, texts, index, level), "<f4").tobytes())
     return offsets
+
+
+def computed(step, texts, batch_size):
+    """Yields (index of a text, what `step` gives for it, a NumPy array); see `write`."""
+    reader = ArrayReader(texts.arrays, texts.max_seq_length)
+    batches, total = reader.evaluation_batches(batch_size), reader.batches_per_epoch(batch_size)
+    for batch in console.progress(batches, total=total, desc="reading", unit="batch"):
+        yield from zip(batch["example_index"].numpy(), step(batch).numpy(), strict=True)
 
 
 def _row_counts(texts, level):

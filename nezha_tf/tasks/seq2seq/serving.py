@@ -12,6 +12,7 @@ from nezha_tf.modeling import positions
 from nezha_tf.serving.signature import Serving, as_graphs
 from nezha_tf.serving.text_reader import INPUT_MEANINGS, ids_specs, padded, text_spec
 from nezha_tf.text.graph_detokenizer import GraphDetokenizer
+from nezha_tf.util.errors import UserError
 
 # The seed if the caller passes none.
 SEED = 0
@@ -47,16 +48,13 @@ class WritingServing(Serving):
         super().__init__(model, tokenizer)
         form.check(model.config)
         self._side, _, self._options = form
-        self._written, self._num_on_page = written, num_on_page
+        self.written, self._num_on_page = written, num_on_page
         self._make_generator = functools.partial(
             Generator, model, tokenizer.vocabulary, form.target_format
         )
-        self._generator = self._make_generator(form.options)
         self._detokenizer = GraphDetokenizer(tokenizer.vocabulary)
-        self._is_drawn = form.options.method == "sample"
-        longest = positions.of(model.config).longest(model.config)
-        # Past the table of positions, the decoder would take its last row again and again.
-        self._longest_source = None if longest is None else longest - form.options.max_length
+        self._longest = positions.of(model.config).longest(model.config)
+        self._set_generator()
 
     @property
     def about(self):
@@ -93,12 +91,32 @@ class WritingServing(Serving):
         functions["from_ids"] = (from_ids, [*ids_specs()[:2], *seed])
         return as_graphs(functions)
 
+    @property
+    def written_count(self):
+        """How many texts it writes for each."""
+        return self._options.num_return_sequences
+
     def for_page(self):
         count = self._num_on_page or self._options.num_hypotheses
+        return self.with_options(num_return_sequences=count)
+
+    def with_options(self, **changes):
+        """Returns this with other `GenerationOptions`; a `UserError` if one is bad."""
         other = copy.copy(self)
-        other._options = dataclasses.replace(self._options, num_return_sequences=count)
-        other._generator = self._make_generator(other._options)
+        try:
+            other._options = dataclasses.replace(self._options, **changes)
+        except TypeError as error:
+            names = ", ".join(field.name for field in dataclasses.fields(self._options))
+            raise UserError(f"{error}; the options of a search are {names}") from error
+        other._set_generator()
         return other
+
+    def _set_generator(self):
+        options = self._options
+        self._generator = self._make_generator(options)
+        self._is_drawn = options.method == "sample"
+        # Past the table of positions, the decoder would take its last row again and again.
+        self._longest_source = self._longest and self._longest - options.max_length
 
     def _packed(self, ids):
         """Returns (input_ids, input_mask), int32 [B, S]; `ids` is a RaggedTensor [B, (n)]."""
@@ -131,7 +149,7 @@ class WritingServing(Serving):
             tf.reshape(generated.ids, (-1, generated.ids.shape[-1]))
         )
         texts = tf.ensure_shape(tf.reshape(texts, shape), generated.lengths.shape)
-        return {self._written: texts, "scores": generated.scores, "log_probs": generated.log_probs}
+        return {self.written: texts, "scores": generated.scores, "log_probs": generated.log_probs}
 
 
 def finetuned_writing(folder, model):

@@ -4,12 +4,14 @@ import dataclasses
 
 from nezha_tf.generation.settings import ENDS, FormatSettings, PairColumns, SearchSettings
 from nezha_tf.tasks.seq2seq.metrics import NAMES
-from nezha_tf.training.settings import LayerMixSettings, RunSettings
+from nezha_tf.training.settings import AdapterSettings, LayerMixSettings, RunSettings
 from nezha_tf.util.settings import default_of, flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Seq2SeqSettings(SearchSettings, FormatSettings, PairColumns, LayerMixSettings, RunSettings):
+class Seq2SeqSettings(
+    SearchSettings, FormatSettings, PairColumns, LayerMixSettings, AdapterSettings, RunSettings
+):
     """The pairs, the predictions in a target, and the search for targets.
 
     The defaults of training are those of UniLM's fine-tuning.

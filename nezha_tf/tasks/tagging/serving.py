@@ -71,7 +71,7 @@ class TaggingServing(Serving):
         return as_graphs({"serving_default": of_texts, "from_ids": of_ids(of_tokens)})
 
     def _predict(self, inputs):
-        return self._objective.predictions(self._model(inputs))
+        return self._objective.predictions(self._model(inputs, all_outputs=True))
 
     def _of_units(self, tokens, units, is_unit):
         """Returns (tag ids int32 [U], probabilities float32 [U]), from each unit's best window."""

@@ -77,7 +77,7 @@ def test_hugging_face_comes_back_bit_by_bit(tmp_path, kind):
     peer = GOLDEN / f"hugging_face_{kind}"
     report = convert(peer, tmp_path / "ours", "nezha_tf")
     assert "not compared with Hugging Face's code (no_such_library not installed)" in report
-    assert "pip install -e '.[interop]'" in report
+    assert "pip install -e '.[transformers]'" in report
     convert(tmp_path / "ours", tmp_path / "back", "hugging_face")
     stored = load_file(peer / SAFETENSORS)
     stored.pop("roformer.encoder.embed_positions.weight", None)  # Sinusoids, so no weights.
@@ -200,7 +200,7 @@ def test_unilm(tmp_path):
     centred = embedded - embedded.mean(-1, keepdims=True)
     normed = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
     gamma, beta = (weights[f"bert.embeddings.LayerNorm.{name}"] for name in ("gamma", "beta"))
-    outputs = model({**inputs, "masked_lm_positions": np.array([[1]])})
+    outputs = model({**inputs, "masked_lm_positions": np.array([[1]])}, all_outputs=True)
     np.testing.assert_allclose(outputs["embedding_output"][0], normed * gamma + beta, atol=1e-6)
     # And out again: the same names, in PyTorch's spelling of today, and no table twice.
     convert(tmp_path / "ours", tmp_path / "hf", "hugging_face")

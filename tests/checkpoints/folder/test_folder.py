@@ -14,8 +14,9 @@ from safetensors.numpy import load_file, save_file
 import nezha_tf
 from nezha_tf import NezhaEncoder, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
 from nezha_tf.checkpoints.convert import SourceModel
-from nezha_tf.checkpoints.folder import open_folder, weights_of
+from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.checkpoints.name_table import tf1_names
+from nezha_tf.checkpoints.places import weights_of
 from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.modeling.finetuning import (
     NezhaForMultipleChoice,
@@ -60,7 +61,7 @@ def test_a_published_folder_is_a_tokenizer_and_a_model(published, golden):
     assert isinstance(model, NezhaForPreTraining)
     assert tokenizer.convert_tokens_to_ids(tokenizer.tokenize("AB一")) == [5, 7]
     figures = golden("nezha_tiny/forward")
-    outputs = model(golden_batch(figures))
+    outputs = model(golden_batch(figures), all_outputs=True)
     for name in ("pooled_output", "sequence_output"):
         np.testing.assert_allclose(outputs[name], figures[f"out.{name}"], atol=2e-5)
     opened = open_folder(published)

@@ -15,7 +15,8 @@ from conftest import REPOSITORY, RESOURCES
 import nezha_tf
 from nezha_tf import inputs, resources
 from nezha_tf.checkpoints import loading
-from nezha_tf.checkpoints.folder import open_folder, weights_of
+from nezha_tf.checkpoints.folder import open_folder
+from nezha_tf.checkpoints.places import weights_of
 from nezha_tf.generation.score import score_text
 from nezha_tf.generation.settings import ScoreSettings
 from nezha_tf.util.errors import UserError
@@ -99,7 +100,8 @@ def test_its_first_guess_for_a_blank_is_often_right():
             "input_mask": tf.constant((ids > 0).astype(np.int32)),
             "segment_ids": tf.zeros_like(ids),
             "masked_lm_positions": tf.constant(places)[:, None],
-        }
+        },
+        all_outputs=True,
     )
     best = tf.argmax(outputs["masked_lm_logits"][:, 0], -1).numpy()
     guesses = tokenizer.convert_ids_to_tokens(best)

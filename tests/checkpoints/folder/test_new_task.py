@@ -68,7 +68,7 @@ def test_its_folder_is_a_model(run):
         strict=True,
     ):
         inputs = {"input_ids": ids[None], "input_mask": np.ones_like(ids[None])}
-        found = model({**inputs, "segment_ids": np.zeros_like(ids[None])})["logits"][0]
+        found = model({**inputs, "segment_ids": np.zeros_like(ids[None])})[0]
         np.testing.assert_allclose(found, logits, atol=1e-5)
     with pytest.raises(UserError, match="marks must be a list of different texts, not 3"):
         check_task("task.json", {**task, "marks": 3})
@@ -86,7 +86,7 @@ def test_its_export_and_the_demo_say_what_the_model_says(run, tmp_path):
         ids = np.array([[2, *tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)), 3]])
         zeros = np.zeros_like(ids)
         inputs = {"input_ids": ids, "input_mask": zeros + 1, "segment_ids": zeros}
-        logits = model(inputs)["logits"][0].numpy()
+        logits = model(inputs)[0].numpy()
         np.testing.assert_allclose(found["scores"][row], logits, atol=1e-5)
         best = toy_row.MARKS[logits.argmax()]
         assert found["mark"][row].numpy().decode() == best

@@ -127,7 +127,7 @@ def test_a_real_checkpoint_opens():
 @needs_published
 def test_a_real_checkpoint_with_too_long_a_vocabulary():
     """A tagger of PKSHATechnology-Research/camphr: three tokens have no row in its table."""
-    pytest.importorskip("torch", reason="its weights are a pickle: pip install -e '.[interop]'")
+    pytest.importorskip("torch", reason="its weights are a pickle: pip install -e '.[torch]'")
     with pytest.raises(UserError, match=r"has 405 tokens and the model 402 .*, none for 'Κ' and"):
         nezha_tf.load(PUBLISHED / "camphr_ner_bert")
     assert open_folder(PUBLISHED / "camphr_ner_bert").task["task"] == "tagging"

@@ -93,7 +93,9 @@ def test_a_model_reads_and_is_pretrained(tmp_path, encoding):
     config = NezhaConfig(**{**SIZES, "num_hidden_layers": 1}, position_encoding=encoding)
     keras.utils.set_random_seed(0)
     model = NezhaForPreTraining(config)
-    outputs = model({**batch_of(30), "masked_lm_positions": np.array([[1, 5], [2, 3]])})
+    outputs = model(
+        {**batch_of(30), "masked_lm_positions": np.array([[1, 5], [2, 3]])}, all_outputs=True
+    )
     assert outputs["masked_lm_logits"].shape == (2, 2, 97)
     step = TrainStep(
         tf.distribute.get_strategy(),

@@ -41,7 +41,10 @@ def test_position_ids_say_where_tokens_are(encoding, by_example):
         order[1] = rng.permutation(17)
     moved = {name: np.take_along_axis(values, order, 1) for name, values in batch.items()}
     position_ids = tf.constant(order if by_example else order[0], tf.int32)
-    expected, found = encoder(batch), encoder({**moved, "position_ids": position_ids})
+    expected, found = (
+        encoder(batch, all_outputs=True),
+        encoder({**moved, "position_ids": position_ids}, all_outputs=True),
+    )
     expected_probs = encoder.attention_probabilities(batch)
     found_probs = encoder.attention_probabilities({**moved, "position_ids": position_ids})
     for row in range(2):

@@ -119,7 +119,7 @@ def test_the_folder_decides_later(mixed, tmp_path):
     logits = []
     for row in np.array(ids[:1]), np.array(ids[1:]):
         inputs = {"input_ids": row, "input_mask": row * 0 + 1, "segment_ids": row * 0}
-        logits.append(model(inputs)["logits"][0])
+        logits.append(model(inputs)[0])
     logits = np.array(logits)
 
     export_folder(str(out), str(tmp_path / "export"))
@@ -129,7 +129,7 @@ def test_the_folder_decides_later(mixed, tmp_path):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
     mixture = vectors(out, tmp_path, texts, ("mix",))
-    shares = list(model.encoder.layer_mix.values().values())
+    shares = list(model.encoder.mixture.values().values())
     layers = np.split(vectors(out, tmp_path, texts, ("0", "1", "2")), 3, axis=1)
     mean = shares[3] * np.einsum("j,jth->th", shares[:3], np.stack(layers))
     np.testing.assert_allclose(mixture, mean, atol=1e-5)

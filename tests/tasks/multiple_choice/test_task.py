@@ -15,7 +15,7 @@ from nezha_tf.modeling.finetuning import NezhaForMultipleChoice
 from nezha_tf.tasks.finetuning.evaluation import predict
 from nezha_tf.tasks.multiple_choice.loss import MultipleChoiceLoss
 from nezha_tf.tasks.multiple_choice.settings import MultipleChoiceSettings
-from nezha_tf.tasks.multiple_choice.task import MultipleChoice
+from nezha_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from nezha_tf.training.run import run as start
 from nezha_tf.training.step import perturbation_along
 from nezha_tf.util.errors import UserError
@@ -110,7 +110,7 @@ def test_questions_are_learnt_from_the_command(data, tmp_path):
 
 def test_choices_of_a_batch_are_those_one_by_one(settings, data):
     """Also with 2, 3 and 4 choices in one batch, and with sequences of different lengths."""
-    task = MultipleChoice(settings(do_predict=True, predict_file=str(data / "c3-m-dev.json")))
+    task = MultipleChoiceTask(settings(do_predict=True, predict_file=str(data / "c3-m-dev.json")))
     examples = task.examples["predict"]
     model, objective = task.make_model("float32"), MultipleChoiceLoss()
     reader = ArrayReader(examples.arrays, LENGTH)
@@ -125,7 +125,7 @@ def test_choices_of_a_batch_are_those_one_by_one(settings, data):
             strict=True,
         ):
             inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": segment_ids}
-            logits = model({name: value[None, None] for name, value in inputs.items()})["logits"]
+            logits = model({name: value[None, None] for name, value in inputs.items()})
             scores.append(float(logits[0, 0]))
         shares = np.exp(scores) / np.exp(scores).sum()
         np.testing.assert_allclose(found[number][:count], shares, atol=1e-6)
@@ -161,7 +161,7 @@ def test_blanks_of_a_passage(settings, tmp_path):
         (tmp_path / f"{part}_answer.json").write_text(json.dumps(answers))
     changes = {"task_name": "chid", "data_dir": str(tmp_path), "max_seq_length": 16}
     modes = {"do_train": True, "do_eval": True, "do_predict": True}
-    start(settings(**changes, **modes, predict_file=str(tmp_path / "dev.json")), MultipleChoice)
+    start(settings(**changes, **modes, predict_file=str(tmp_path / "dev.json")), MultipleChoiceTask)
     folder = tmp_path / "run"
     assert json.loads((folder / "eval_results.json").read_text())["accuracy"] > 0.9
     task = open_folder(folder).task
@@ -175,7 +175,7 @@ def test_blanks_of_a_passage(settings, tmp_path):
 def test_questions_are_trained_with_r_drop_and_fgm(settings):
     """An example has one length of FGM."""
     changes = {"adversarial_epsilon": 0.5, "r_drop_alpha": 1.0, "num_train_steps": 1}
-    start(settings(do_train=True, **changes), MultipleChoice)
+    start(settings(do_train=True, **changes), MultipleChoiceTask)
     rise = np.random.default_rng(0).normal(size=(3, 2, 5, 4)).astype(np.float32)
     moved = perturbation_along(tf.constant(rise), 0.5).numpy()
     np.testing.assert_allclose(np.sqrt((moved**2).sum((1, 2, 3))), 0.5, rtol=1e-5)
@@ -191,8 +191,8 @@ def test_a_blank_that_stands_twice_is_told_or_counted(settings, tmp_path):
         r"twice\.json, line 2: the id '#idiom000001#' is used twice, also at .*twice\.json, line 1"
     )
     with pytest.raises(UserError, match=told):
-        MultipleChoice(settings(**flags))
-    task = MultipleChoice(settings(**flags, skip_bad_rows=True))
+        MultipleChoiceTask(settings(**flags))
+    task = MultipleChoiceTask(settings(**flags, skip_bad_rows=True))
     questions = task.examples["predict"].rows
     assert [question.id for question in questions] == ["#idiom000001#", "#idiom000002#"]
     assert "bad rows skipped: 1" in task.notes[-1]
@@ -204,11 +204,11 @@ def test_ids_of_several_files_do_not_depend_on_the_rows_before(settings, tmp_pat
     for name in ("a.json", "b.json"):
         (tmp_path / name).write_text(json.dumps([[["甲乙"], [good, bad, good], "1"]]))
     flags = {"do_predict": True, "skip_bad_rows": True, "predict_file": str(tmp_path / "?.json")}
-    questions = MultipleChoice(settings(**flags)).examples["predict"].rows
+    questions = MultipleChoiceTask(settings(**flags)).examples["predict"].rows
     expected = [f"{tmp_path}/{name}.json:{number}" for name in "ab" for number in (0, 2)]
     assert [question.id for question in questions] == expected
     flags["predict_file"] = str(tmp_path / "b.json")
-    questions = MultipleChoice(settings(**flags)).examples["predict"].rows
+    questions = MultipleChoiceTask(settings(**flags)).examples["predict"].rows
     assert [question.id for question in questions] == ["0", "2"]
 
 
@@ -231,5 +231,5 @@ def test_mistakes(settings, tmp_path):
         ),
     ):
         with pytest.raises(UserError, match=message) as error:
-            MultipleChoice(settings(do_train=True, **changes))
+            MultipleChoiceTask(settings(do_train=True, **changes))
         assert "\n" not in str(error.value)

@@ -1,12 +1,10 @@
 """Classification by the words in a pattern's blanks: packing, loss, a toy task, and mistakes."""
 
 import json
-import runpy
 
 import numpy as np
 import pytest
 from commands import QUICK_CONFIG
-from conftest import REPOSITORY
 from export_folders import ODD_TEXTS, Served, ask
 from helpers import rows_of, write_model_files, write_rows
 from hypothesis import given
@@ -18,6 +16,7 @@ from nezha_tf.checkpoints.folder import open_folder
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.tasks.classification.settings import ClassificationSettings
 from nezha_tf.tasks.classification.task import Classification
+from nezha_tf.tasks.programs import classify
 from nezha_tf.tasks.prompting.loss import PromptLoss
 from nezha_tf.tasks.prompting.pattern import Pattern, label_tokens
 from nezha_tf.tasks.prompting.task import Prompting
@@ -37,9 +36,6 @@ SETTINGS = {
     "labels": ["不像", "像"],
     "max_seq_length": 24,
 }
-
-
-run_classifier = runpy.run_path(str(REPOSITORY / "run_classifier.py"))["main"]
 
 
 def ids(text):
@@ -143,7 +139,7 @@ def test_classes_are_learnt_and_the_folder_has_the_pattern(settings, tmp_path):
     # The program needs neither pattern nor words later.
     (folder / "predictions.jsonl").unlink()
     later = {"pattern": None, "label_words": (), "init_checkpoint": None}
-    run_classifier(settings(do_predict=True, learning_rate=("1",), **later))
+    classify(settings(do_predict=True, learning_rate=("1",), **later))
     assert [row["prediction"] for row in rows_of(folder / "predictions.jsonl")] == predicted
 
 

@@ -175,7 +175,7 @@ def test_mistakes_are_one_line(settings, tmp_path):
         ({"eval_file": None}, "--eval_file is needed"),
         ({"predict_file": "none.json"}, "--predict_file: no file matches"),
         ({"eval_file": bad_file}, "bad.json, question Q: the answer 'nowhere' is not in its"),
-        ({"version_2_with_negative": False}, "only run_mrc.py --version_2_with_negative"),
+        ({"version_2_with_negative": False}, "only run_mrc --version_2_with_negative"),
         ({"max_seq_length": 67}, "--max_seq_length=67 leaves no room for a passage"),
         ({"bert_config_file": str(tmp_path / "one.json")}, "questions need type_vocab_size 2 in"),
     ):

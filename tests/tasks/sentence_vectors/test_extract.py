@@ -91,7 +91,8 @@ def outputs_of(model, text, pair=None):
     second = [*tokenizer.tokenize(pair), "[SEP]"] if pair else []
     ids = np.array([tokenizer.convert_tokens_to_ids(first + second)])
     segments = np.array([[0] * len(first) + [1] * len(second)])
-    outputs = model[1]({"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": segments})
+    inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": segments}
+    outputs = model[1](inputs, all_outputs=True)
     states = [outputs["embedding_output"], *outputs["encoder_outputs"]]
     states = [state[0].numpy() for state in states]
     return first + second, states, outputs["pooled_output"][0].numpy()

@@ -56,7 +56,7 @@ def logits_of(model, batch):
 def test_loss_and_accuracy_are_numpys(model, smoothing=0.1):
     batch = make_batch()
     objective = Seq2SeqLoss(smoothing)
-    outputs = model(objective.inputs(tensors(batch)))
+    outputs = model(objective.inputs(tensors(batch)), all_outputs=True)
     (loss,) = objective.losses(outputs, tensors(batch)).values()
     (accuracy,) = objective.metrics(outputs, tensors(batch)).values()
 

@@ -11,7 +11,9 @@ import pytest
 import tensorflow as tf
 from helpers import assert_is_a_model
 
+import nezha_tf
 from nezha_tf import NezhaConfig, checkpoints
+from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.tasks.seq2seq.settings import Seq2SeqSettings
 from nezha_tf.tasks.seq2seq.task import Seq2Seq
@@ -116,15 +118,17 @@ def test_copying_is_learnt_from_masked_targets(data, settings, tmp_path, capsys)
     assert_is_a_model(folder, NezhaForMaskedLM, best["global_step"], vocab_file, **settings)
 
 
-def test_a_checkpoint_of_two_segments_is_extended(settings, tmp_path, capsys):
-    """In a run of shifted targets and moving averages."""
+@pytest.mark.parametrize("lora_rank", (0, 2))
+def test_a_checkpoint_of_two_segments_is_extended(settings, tmp_path, capsys, lora_rank):
+    """In a run of shifted targets and moving averages; with adapters it saves the table, too."""
     old = NezhaForMaskedLM(_config(tmp_path, type_vocab_size=2))
     prefix = str(tmp_path / "old" / "model.ckpt")
     checkpoints.save_tf1_checkpoint(old, prefix)
     changes = {"do_train": True, "do_eval": True, "do_predict": True, "init_checkpoint": prefix}
     changes |= {"num_train_steps": 1, "learning_rate": 0.0, "warmup_proportion": 0.0}
     changes |= {"target_prediction": "shift", "decoding": "greedy", "ema_decay": 0.5}
-    settings = dataclasses.replace(settings, **changes, max_eval_generated=4)
+    changes |= {"max_eval_generated": 4, "lora_rank": lora_rank}
+    settings = dataclasses.replace(settings, **changes)
     start(settings, Seq2Seq)
     output = capsys.readouterr().out
     assert "its two segment rows extended to six" in output
@@ -136,6 +140,10 @@ def test_a_checkpoint_of_two_segments_is_extended(settings, tmp_path, capsys):
     assert np.array_equal(table, rows[[0, 1, 0, 0, 0, 1]])
     # The pooler has no gradient and no moments, and does not change.
     assert not [n for n in new.get_variable_to_shape_map() if "pooler" in n and "adam" in n]
+    loaded = tf1_names(nezha_tf.load(settings.output_dir)[1])
+    for name, variable in tf1_names(old).items():
+        if name != "bert/embeddings/token_type_embeddings":
+            np.testing.assert_array_equal(loaded[name].numpy(), variable.numpy(), err_msg=name)
     other = {"output_dir": str(tmp_path / "other"), "do_train": False, "do_eval": False}
     with pytest.raises(UserError, match=r"token_type_embeddings has shape \[2, 32\]"):
         start(dataclasses.replace(settings, **other, ema_decay=0.0), Seq2Seq)
