@@ -1,10 +1,7 @@
 """Objective of questions with several choices of which one is right."""
 
-from keras import ops
-
 from nezha_tf.modeling.finetuning import NO_CHOICE
-from nezha_tf.objectives.losses import cross_entropies
-from nezha_tf.tasks.classification.loss import LOSS, ClassificationLoss
+from nezha_tf.tasks.classification.loss import ClassificationLoss, entropies_among
 
 
 class MultipleChoiceLoss(ClassificationLoss):
@@ -14,20 +11,13 @@ class MultipleChoiceLoss(ClassificationLoss):
     [B, C, T]. Label smoothing spreads over the choices that a question has.
     """
 
-    def loss_weights(self, batch):
-        """Returns {name of the loss: weight of each question, float32 [B]}."""
+    def weights(self, batch):
         # Only padding has no first choice.
-        return {LOSS: ops.cast(batch["input_mask"][:, 0, 0], "float32")}
+        return batch["input_mask"][:, 0, 0]
 
-    def values(self, logits, label_ids):
-        losses = cross_entropies(logits, label_ids)
-        if self._label_smoothing:
-            is_choice = ops.cast(logits > NO_CHOICE / 2, "float32")
-            mean = ops.sum(logits * is_choice, axis=-1)
-            mean = mean / ops.maximum(ops.sum(is_choice, axis=-1), 1.0)
-            even = ops.logsumexp(logits, axis=-1) - mean
-            losses = (1.0 - self._label_smoothing) * losses + self._label_smoothing * even
-        return losses
+    def values(self, logits, batch):
+        is_choice, labels = logits > NO_CHOICE / 2, batch["label_ids"]
+        return entropies_among(logits, logits, labels, is_choice, self._label_smoothing)
 
     def predictions(self, outputs):
         """Returns {"logits": float32 [B, C], "probabilities": float32 [B, C]}."""

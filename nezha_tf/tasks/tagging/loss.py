@@ -3,38 +3,22 @@
 from keras import ops
 
 from nezha_tf.modeling import crf
-from nezha_tf.objectives.losses import WeightedMean, cross_entropies, hits, weighted
+from nezha_tf.objectives.losses import WeightedMean
+from nezha_tf.tasks.classification.loss import INPUTS, ClassificationLoss
 
 
-class TaggingLoss:
+class TaggingLoss(ClassificationLoss):
     """Cross-entropy of each token's tag.
 
     Batches have `input_ids`, `input_mask`, `segment_ids`, `label_ids` (the tags) and `label_mask`,
-    int [B, T]. `label_mask` is 0 for tokens without a tag of their own; `label_smoothing` is
-    that of `cross_entropies`.
+    int [B, T]. `label_mask` is 0 for tokens without a tag of their own.
     """
 
-    def __init__(self, label_smoothing=0.0):
-        self._label_smoothing = label_smoothing
+    name, accuracy = "tagging_loss", "tagging_accuracy"
+    input_names = (*INPUTS, "label_mask")
 
-    def inputs(self, batch):
-        return {n: batch[n] for n in ("input_ids", "input_mask", "segment_ids", "label_mask")}
-
-    def loss_weights(self, batch):
-        return {"tagging_loss": ops.cast(batch["label_mask"], "float32")}
-
-    def losses(self, outputs, batch):
-        losses = cross_entropies(
-            outputs["logits"], batch["label_ids"], label_smoothing=self._label_smoothing
-        )
-        return {"tagging_loss": weighted(losses, self.loss_weights(batch)["tagging_loss"])}
-
-    def metrics(self, outputs, batch):
-        right = hits(outputs["logits"], batch["label_ids"])
-        return {"tagging_accuracy": weighted(right, self.loss_weights(batch)["tagging_loss"])}
-
-    def distributions(self, outputs, batch):
-        return {"tagging_loss": outputs["logits"]}
+    def weights(self, batch):
+        return batch["label_mask"]
 
     def predictions(self, outputs):
         """Returns a dict of `tag_ids`, int32 [B, T], and their `probabilities`, float32 [B, T]."""
@@ -51,8 +35,8 @@ class CrfTaggingLoss(TaggingLoss):
     def losses(self, outputs, batch):
         """Returns the loss per token, so that a sequence counts as much as its number of tokens."""
         found = crf.log_likelihoods(outputs["chain"], batch["label_ids"])
-        weights = self.loss_weights(batch)["tagging_loss"]
-        return {"tagging_loss": WeightedMean(-ops.sum(found), ops.sum(weights))}
+        weights = ops.cast(self.weights(batch), "float32")
+        return {self.name: WeightedMean(-ops.sum(found), ops.sum(weights))}
 
     def metrics(self, outputs, batch):
         """Returns {}, because finding the best path in each step takes too long."""
