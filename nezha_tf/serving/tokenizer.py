@@ -92,6 +92,7 @@ class Tokenizer(FullTokenizer):
             check_pairs(*map(len, sides))
         length = self.max_length if max_length is None else max_length
         check_form(length, padding, is_pair=pairs is not None)
+        _require_unforked()
         function = _graph_of(self.reader, len(sides), int(length), padding)
         inputs = function(*(tf.constant(side, tf.string) for side in sides))
         return {name: values.numpy() for name, values in inputs.items()}
@@ -154,6 +155,22 @@ def _graph_of(reader, num_sides, max_length, padding):
             return inputs_of_strings(reader, sides, max_length, padding)
 
     return tf.function(function, specs, autograph=False)
+
+
+@functools.cache
+def _first_process():
+    """Returns the process that first computed here; what is forked from it has the same answer."""
+    return os.getpid()
+
+
+def _require_unforked():
+    """Raises a `UserError` in a forked process, where TensorFlow would wait for ever."""
+    if _first_process() != os.getpid():
+        raise UserError(
+            "a Tokenizer that has been called works in no process that is forked afterwards, as "
+            "TensorFlow does not: call it in this one (num_workers=0), or in spawned ones "
+            '(multiprocessing_context="spawn")'
+        )
 
 
 def texts_of(texts, name):

@@ -24,7 +24,8 @@ class TokenizerLayer(keras.layers.Layer):
     It is called with texts, and with their pairs if there are any: string tensors [B], lists of B
     str, or scalars. It returns the dict of `Tokenizer`, int32 [B, T], or [T] of scalars. In a model
     its inputs are `keras.Input((), dtype="string")`. Its configuration contains the vocabulary, so
-    a saved model needs no other file; what opens an exported one imports `tensorflow_text`.
+    a saved model needs no other file. What opens a saved model imports this class first, and what
+    opens an exported one `tensorflow_text`.
 
     It needs Keras's TensorFlow backend.
     """

@@ -1,6 +1,7 @@
 """`Tokenizer` against the packing by hand, of fine-tuning, of exports and of transformers."""
 
 import copy
+import os
 import pickle
 
 import keras
@@ -172,6 +173,14 @@ def test_a_copy_is_the_same(tokenizer):
     for other in (pickle.loads(pickle.dumps(tokenizer)), copy.deepcopy(tokenizer)):
         assert other.max_length == tokenizer.max_length
         assert other(NATURAL)["input_ids"].tolist() == tokenizer(NATURAL)["input_ids"].tolist()
+
+
+def test_a_forked_process_is_refused(tokenizer, monkeypatch):
+    """There it would wait for ever, as TensorFlow does."""
+    tokenizer("今天")
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    with pytest.raises(UserError, match=r"forked .* call it in this one \(num_workers=0\), or"):
+        tokenizer("今天")
 
 
 @pytest.mark.parametrize(
