@@ -14,6 +14,10 @@ _PUBLIC = {
     "NezhaEncoder": "nezha_tf.modeling.encoder",
     "NezhaForMaskedLM": "nezha_tf.modeling.pretraining",
     "NezhaForPreTraining": "nezha_tf.modeling.pretraining",
+    "NezhaForSequenceClassification": "nezha_tf.modeling.finetuning",
+    "NezhaForTokenClassification": "nezha_tf.modeling.finetuning",
+    "NezhaForQuestionAnswering": "nezha_tf.modeling.finetuning",
+    "NezhaForMultipleChoice": "nezha_tf.modeling.finetuning",
     "enable_lora": "nezha_tf.modeling.lora",
     "Lamb": "nezha_tf.optimization.lamb",
     "AdamWeightDecay": "nezha_tf.optimization.adamw",
@@ -63,6 +67,14 @@ if typing.TYPE_CHECKING:
     from nezha_tf.generation.target_format import TargetFormat as TargetFormat
     from nezha_tf.modeling import attention_mask as attention_mask
     from nezha_tf.modeling.encoder import NezhaEncoder as NezhaEncoder
+    from nezha_tf.modeling.finetuning import NezhaForMultipleChoice as NezhaForMultipleChoice
+    from nezha_tf.modeling.finetuning import NezhaForQuestionAnswering as NezhaForQuestionAnswering
+    from nezha_tf.modeling.finetuning import (
+        NezhaForSequenceClassification as NezhaForSequenceClassification,
+    )
+    from nezha_tf.modeling.finetuning import (
+        NezhaForTokenClassification as NezhaForTokenClassification,
+    )
     from nezha_tf.modeling.lora import enable_lora as enable_lora
     from nezha_tf.modeling.pretraining import NezhaForMaskedLM as NezhaForMaskedLM
     from nezha_tf.modeling.pretraining import NezhaForPreTraining as NezhaForPreTraining

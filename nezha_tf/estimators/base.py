@@ -133,9 +133,9 @@ class Estimator(OpenedModel):
         with files.whole_folder(path) as temporary:
             shutil.copytree(self._opened.path, temporary, dirs_exist_ok=True)
 
-    def make_task(self, settings):
+    def _make_task(self, settings):
         """Returns the task of the program."""
-        raise NotImplementedError(f"{type(self).__name__} has no make_task()")
+        raise NotImplementedError(f"{type(self).__name__} has no _make_task()")
 
     def _fit(self, rows, validation_rows, output_dir, verbose, settings):
         """Trains on rows, dicts for a file; the result is that of the public `fit`s."""
@@ -152,7 +152,7 @@ class Estimator(OpenedModel):
                 given["do_eval"] = True
             made = self._make_settings(settings, given)
             with _shown(verbose):
-                self.run(made, self.make_task)
+                self.run(made, self._make_task)
         self._open(made.output_dir)
         self._scratch = scratch  # That of an earlier `fit` is removed.
         return self

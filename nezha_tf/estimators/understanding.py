@@ -125,7 +125,7 @@ class TextClassifier(Estimator):
         found = [answer["probabilities"] for answer in answers]
         return np.array(found, np.float32).reshape(len(answers), len(self.labels))
 
-    def make_task(self, settings):
+    def _make_task(self, settings):
         return (Prompting if settings.pattern else Classification)(settings)
 
     def _of_texts(self, texts, text_pairs, batch_size):
@@ -154,7 +154,7 @@ class TokenTagger(Estimator):
 
     task_names = ("tagging",)
     settings_class = TaggingSettings
-    make_task = staticmethod(NamedEntities)
+    _make_task = staticmethod(NamedEntities)
 
     @property
     def labels(self) -> list[str]:
@@ -195,7 +195,7 @@ class QuestionAnswerer(Estimator):
 
     task_names = ("reading_comprehension",)
     settings_class = ReadingComprehensionSettings
-    make_task = staticmethod(ReadingComprehension)
+    _make_task = staticmethod(ReadingComprehension)
 
     def fit(
         self,
@@ -238,7 +238,7 @@ class MultipleChoice(Estimator):
 
     task_names = ("multiple_choice",)
     settings_class = MultipleChoiceSettings
-    make_task = staticmethod(MultipleChoiceTask)
+    _make_task = staticmethod(MultipleChoiceTask)
 
     def fit(
         self,

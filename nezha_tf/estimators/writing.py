@@ -35,7 +35,7 @@ class TextGenerator(Estimator):
     task_names = ("seq2seq",)
     settings_class = Seq2SeqSettings
     run = staticmethod(run)
-    make_task = staticmethod(Seq2Seq)
+    _make_task = staticmethod(Seq2Seq)
 
     def fit(
         self,

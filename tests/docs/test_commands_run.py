@@ -34,13 +34,15 @@ def run_python(clone, text):
     """Runs Python text in a folder."""
     path = clone / "block.py"
     path.write_text(text, encoding="utf-8")
-    run_program(clone, str(path))
+    # A program that is forked has Keras already, on TensorFlow.
+    begin = commands.start_anew if "KERAS_BACKEND" in text else commands.start
+    run_program(clone, str(path), begin=begin)
 
 
-def run_program(clone, script, *arguments):
+def run_program(clone, script, *arguments, begin=commands.start):
     # The programs that a notebook starts find the package in the folder.
     environment = {"MPLBACKEND": "agg", "PYTHONPATH": str(REPOSITORY)}
-    ended = waiting.ended(commands.start(script, *arguments, folder=clone, environment=environment))
+    ended = waiting.ended(begin(script, *arguments, folder=clone, environment=environment))
     assert ended.returncode == 0, (script, ended.stdout[-2000:], ended.stderr[-2000:])
 
 
