@@ -63,11 +63,14 @@ if typing.TYPE_CHECKING:
     from nezha_tf.generation.target_format import TargetFormat as TargetFormat
     from nezha_tf.modeling import attention_mask as attention_mask
     from nezha_tf.modeling.encoder import NezhaEncoder as NezhaEncoder
+    from nezha_tf.modeling.lora import enable_lora as enable_lora
     from nezha_tf.modeling.pretraining import NezhaForMaskedLM as NezhaForMaskedLM
     from nezha_tf.modeling.pretraining import NezhaForPreTraining as NezhaForPreTraining
     from nezha_tf.optimization.adamw import AdamWeightDecay as AdamWeightDecay
     from nezha_tf.optimization.lamb import Lamb as Lamb
     from nezha_tf.optimization.schedules import warmup_linear_decay as warmup_linear_decay
+    from nezha_tf.serving.tokenizer import Tokenizer as Tokenizer
+    from nezha_tf.serving.tokenizer_layer import TokenizerLayer as TokenizerLayer
     from nezha_tf.text.graph_tokenizer import GraphTokenizer as GraphTokenizer
     from nezha_tf.text.tokenization import FullTokenizer as FullTokenizer
     from nezha_tf.text.vocabulary import Vocabulary as Vocabulary

@@ -48,7 +48,8 @@ def as_graph(model):
     names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
     specs = {name: tf.TensorSpec([None, None], tf.int32) for name in names}
     specs["attention_mask"] = tf.TensorSpec([1, None, None], tf.bool)
-    return tf.function(lambda inputs: model(inputs, all_outputs=True), [specs], autograph=False)
+    in_graph = tf.function(lambda inputs: model(inputs, all_outputs=True), [specs], autograph=False)
+    return lambda inputs, all_outputs: in_graph(inputs)
 
 
 def vocabulary_of(size):

@@ -3,6 +3,7 @@
 import shutil
 import sys
 
+import program_flags
 import pytest
 from absl import flags
 from conftest import REPOSITORY, RESOURCES
@@ -10,6 +11,7 @@ from conftest import REPOSITORY, RESOURCES
 from nezha_tf import NezhaConfig, Vocabulary, cli
 from nezha_tf.ablation import plan
 from nezha_tf.ablation.settings import AblationSettings
+from nezha_tf.programs import start
 from nezha_tf.resources import model_path
 from nezha_tf.util import files, package_data, settings
 from nezha_tf.util.errors import UserError
@@ -112,9 +114,8 @@ def test_nothing_is_written_into_the_package(elsewhere):
 
 def test_a_bad_name_ends_a_program_with_a_line(elsewhere, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["nezha_tf run_ablation", "--flagfile=sampel"])
-    from nezha_tf.programs import start
-
-    with pytest.raises(SystemExit) as end:
+    monkeypatch.setattr(sys.modules["__main__"], "__doc__", "")
+    with program_flags.forgotten_afterwards(), pytest.raises(SystemExit) as end:
         start.run("run_ablation")
     told = capsys.readouterr().err
     assert end.value.code == 1 and told.count("\n") == 1 and "'sampel'" in told

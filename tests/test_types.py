@@ -35,6 +35,9 @@ optimizers = nezha_tf.Lamb(schedule, variant="paper"), nezha_tf.AdamWeightDecay(
 options = nezha_tf.GenerationOptions(method="sample", top_p=0.9)
 generator = nezha_tf.Generator(heads, vocabulary, nezha_tf.TargetFormat(), options)
 nezha_tf.checkpoints.save_tf1_checkpoint(heads, "model.ckpt")
+classifier = nezha_tf.TextClassifier.from_preset("mini", labels=["good", "bad"])
+classifier.fit(["今天"], ["good"], output_dir=pathlib.Path("out"))
+inputs = nezha_tf.Tokenizer.from_preset("mini")(["今天"], max_length=8)
 version: str = nezha_tf.__version__
 nezha_tf.NezhaConfg  # has no attribute "NezhaConfg"
 nezha_tf.NezhaConfig()  # Missing named argument "vocab_size"
@@ -46,6 +49,8 @@ nezha_tf.Lamb(variant=3)  # expected "str"
 nezha_tf.load(3)  # expected "str | PathLike[str]"
 nezha_tf.model_folder.open_folder("mini", vocab_file=3)  # expected "str | PathLike[str] | None"
 nezha_tf.TargetFormat(mode=1)  # expected "str"
+nezha_tf.enable_lora(heads, rank="8")  # expected "int"
+classifier.predict([1])  # expected "str"
 tokenizer.tokenize(["今天"])  # expected "str"
 tokenizer.tokenise("今天")  # has no attribute "tokenise"
 number: int = tokenizer.convert_ids_to_tokens(ids)  # expression has type "list[str]"

@@ -46,7 +46,7 @@ ROWS = (
     (
         "tools/",
         (
-            ("use", "fill, generate, score, vectors", ("generation",), TENSORS),
+            ("use", "fill, generate, score, vectors", ("generation", "estimators"), TENSORS),
             ("export", "SavedModel of raw text", ("serving",), MODEL),
             ("convert", "TF1, Hugging Face", ("checkpoints",), RUN),
             ("look", "demo, pictures, ablations", ("serving", "pictures", "ablation"), TEXT),

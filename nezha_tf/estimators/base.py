@@ -44,7 +44,9 @@ class OpenedModel:
         return cls(preset, **settings)
 
     def _open(self, path):
-        self._path, self._opened = path, open_folder(path)
+        opened = open_folder(path)
+        opened.vocabulary  # noqa: B018 - that it is missing shows now, not after a training
+        self._path, self._opened = path, opened
         for name in ("model", "_serving", "_function"):  # of the model that was there before
             self.__dict__.pop(name, None)
 

@@ -5,6 +5,7 @@ which alone are trained. B begins at 0, so the model begins as it was. The adapt
 Keras's `Dense.enable_lora`.
 """
 
+import keras
 from keras import ops
 
 from nezha_tf.modeling.layers import Dense
@@ -14,7 +15,7 @@ from nezha_tf.util.errors import UserError
 PREFIX = "lora_"
 
 
-def enable_lora(model, rank, alpha=None):
+def enable_lora(model: keras.Model, rank: int, alpha: float | None = None) -> None:
     """Freezes an encoder, and gives each dense layer of its Transformer layers an adapter.
 
     The pooler and what lies on the encoder stay as they are: they are new in most tasks, and

@@ -1,5 +1,7 @@
 """A Keras layer that makes a model's inputs of strings."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -8,7 +10,6 @@ from nezha_tf.serving.tokenizer import (
     MAX_LENGTH,
     Tokenizer,
     check_form,
-    check_pairs,
     inputs_of_strings,
     texts_of,
 )
@@ -33,7 +34,7 @@ class TokenizerLayer(keras.layers.Layer):
         tokenizer: Tokenizer,
         max_length: int | None = None,
         padding: str = "longest",
-        **kwargs,
+        **kwargs: Any,
     ):
         """`max_length` and `padding` are those of a call of `Tokenizer`.
 
@@ -64,12 +65,17 @@ class TokenizerLayer(keras.layers.Layer):
         sides = [_strings(texts, "texts")]
         if pairs is not None:
             sides.append(_strings(pairs, "pairs"))
-            if not tf.TensorShape(sides[0].shape).is_compatible_with(sides[1].shape):
-                check_pairs(*(side.shape[0] if side.shape else 1 for side in sides))
+            first, second = (tf.TensorShape(side.shape) for side in sides)
+            if not first.is_compatible_with(second):
+                raise UserError(
+                    f"texts have the shape {first}, but pairs {second}: give each text its second "
+                    "one"
+                )
         check_form(self.max_length, self.padding, is_pair=pairs is not None)
         return super().__call__(*sides, **kwargs)
 
     def call(self, texts, pairs=None):
+        """Returns the dict of `Tokenizer` for string tensors."""
         sides = [texts] if pairs is None else [texts, pairs]
         is_single = texts.shape.rank == 0
         sides = [side[None] if is_single else side for side in sides]
@@ -78,6 +84,7 @@ class TokenizerLayer(keras.layers.Layer):
         return {n: v[0] for n, v in inputs.items()} if is_single else inputs
 
     def compute_output_spec(self, texts, pairs=None):
+        """Returns the dict of `KerasTensor`s that a call returns for such `KerasTensor`s."""
         shape = (*texts.shape, self._length)
         return {name: keras.KerasTensor(shape, dtype="int32") for name in MODEL_INPUTS}
 

@@ -35,7 +35,7 @@ def every_letter(vocabulary):
 @pytest.fixture
 def theirs():
     """Returns a function: contents of a tokenizer.json -> tokenizer of Hugging Face's library."""
-    tokenizers = pytest.importorskip("tokenizers", reason="pip install -e '.[interop]'")
+    tokenizers = pytest.importorskip("tokenizers", reason="pip install -e '.[transformers]'")
     return lambda contents: tokenizers.Tokenizer.from_str(json.dumps(contents))
 
 

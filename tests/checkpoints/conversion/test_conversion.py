@@ -1,6 +1,7 @@
 """Models from one layout to another: the same bits, the same outputs, and what lies beside them."""
 
 import json
+import shutil
 
 import ml_dtypes
 import numpy as np
@@ -22,12 +23,12 @@ from checkpoint_models import (
     write_random,
     write_vocabulary,
 )
-from conftest import GOLDEN
+from conftest import GOLDEN, RESOURCES
 from helpers import GOLDEN_MODELS
 from hugging_face_peer import KINDS, weights_of
 from safetensors.numpy import load_file, save_file
 
-from nezha_tf import NezhaConfig, NezhaForMaskedLM, NezhaForPreTraining, checkpoints
+from nezha_tf import NezhaConfig, NezhaForMaskedLM, NezhaForPreTraining, Tokenizer, checkpoints
 from nezha_tf.checkpoints import convert as conversion
 from nezha_tf.checkpoints import folder as model_folder
 from nezha_tf.checkpoints import layouts, tf1
@@ -412,6 +413,26 @@ def test_labels_and_case_are_told_in_the_way_of_hugging_face(tmp_path):
         with pytest.raises(UserError, match=r"has 3 rows, but task\.json .* names 2 labels"):
             convert(run, tmp_path / "none", "hugging_face")
         assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("do_lower_case", (True, False))
+def test_the_tokenizers_library_cuts_text_alike(tmp_path, do_lower_case):
+    tokenizers = pytest.importorskip("tokenizers", reason="pip install -e '.[transformers]'")
+    rng = np.random.default_rng(0)
+    sizes = {"vocab_size": 9200, "max_position_embeddings": 16}
+    config = config_of(rng, position_encoding="absolute", **sizes)
+    task = {**CLASSIFICATION, "do_lower_case": do_lower_case}
+    write_model(tmp_path / "run", config, weights_like(rng, "classification", config), task)
+    shutil.copy(RESOURCES / "vocab.txt", tmp_path / "run")
+    convert(tmp_path / "run", tmp_path / "there", "hugging_face")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "there" / "tokenizer.json"))
+    for folder in (tmp_path / "run", tmp_path / "there"):
+        ours = Tokenizer.from_preset(folder)
+        for text in ("Café Running", "今天，天气不错！"):
+            assert ours(text)["input_ids"][0].tolist() == theirs.encode(text).ids
+    (tmp_path / "there" / "vocab.txt").unlink()
+    convert(tmp_path / "there", tmp_path / "bare", "hugging_face")
+    assert not (tmp_path / "bare" / "tokenizer.json").exists()
 
 
 def test_a_head_of_one_output_is_of_the_class_that_a_file_names(tmp_path):

@@ -36,6 +36,7 @@ def models(tmp_path_factory):
         "README.md",
         "config.json",
         "model.safetensors",
+        "tokenizer.json",
         "vocab.txt",
     ]
     assert report in (folder / "hf" / "README.md").read_text()

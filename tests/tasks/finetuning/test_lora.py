@@ -240,16 +240,14 @@ def test_runs_of_a_sweep_on_replicas_begin_with_the_base(data, tmp_path):
     settings = lora_settings(data, tmp_path, do_predict=False, **flags)
     runs = sweep.Sweep(OtherReplicas(["CPU:0", "CPU:1"]), ToyTask(settings))
     weights = []
-    for number, seed in enumerate((8, 7, 8)):
-        runs.outcome(0.02, seed, [(0.02, seed)])
-        folder = tmp_path / "lr_0.02" / f"seed_{seed}"
+    for number in ("first", "second"):
+        runs.outcome(0.02, 8, [(0.02, 8)])
+        folder = tmp_path / "lr_0.02" / "seed_8"
         weights.append(tensors(folder / "model.ckpt-2"))
-        folder.rename(tmp_path / str(number))
-    name = "bert/encoder/layer_1/output/dense/lora_kernel_b"
-    assert np.abs(weights[0][name] - weights[1][name]).max() > 1e-3
+        folder.rename(tmp_path / number)
     for name, value in weights[0].items():
-        np.testing.assert_allclose(weights[2][name], value, atol=1e-6, err_msg=name)
-    np.testing.assert_array_equal(logits_of(tmp_path / "2"), logits_of(tmp_path / "0"))
+        np.testing.assert_allclose(weights[1][name], value, atol=1e-6, err_msg=name)
+    assert np.any(weights[0]["bert/encoder/layer_1/output/dense/lora_kernel_b"])
 
 
 def test_adapters_of_a_model_with_adapters(data, adapted, tmp_path):
