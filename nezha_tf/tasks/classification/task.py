@@ -70,15 +70,22 @@ class Classification(FineTuning):
     def make_objective(self, label_smoothing):
         return self.label_type.objective(label_smoothing)
 
-    def measure(self, outputs):
-        return self.label_type.measure(outputs, self._held_out(outputs))
+    def measure(self, part, outputs):
+        (count,) = {len(values) for values in outputs.values()}
+        labels = dict(enumerate(self.examples[part].labels[:count]))
+        labels = {index: label for index, label in labels.items() if label is not None}
+        if not labels:
+            return {}
+        outputs = {name: [values[index] for index in labels] for name, values in outputs.items()}
+        return self.label_type.measure(outputs, self.label_type.array([*labels.values()]))
 
     def report(self, outputs):
         if not self.label_type.has_one_class:
             return []
         labels, folder = self.label_type.labels, self.settings.output_dir
         predicted = self.label_type.predicted(outputs)
-        matrix = metrics.confusion_matrix(self._held_out(outputs), predicted, len(labels))
+        label_ids = self.examples["eval"].arrays["label_ids"][: len(predicted)]
+        matrix = metrics.confusion_matrix(label_ids, predicted, len(labels))
         lines = [metrics.write_table(folder, matrix, labels)]
         if self.settings.plot:
             lines.append(metrics.draw_matrix(folder, matrix, labels))
@@ -94,17 +101,6 @@ class Classification(FineTuning):
                 for text, prediction in zip(examples.rows, found, strict=True)
             ]
         )
-        labelled = [i for i, label in enumerate(examples.labels) if label is not None]
-        if not labelled:
-            return {}
-        label_ids = self.label_type.array([examples.labels[i] for i in labelled])
-        outputs = {name: [values[i] for i in labelled] for name, values in outputs.items()}
-        return self.label_type.measure(outputs, label_ids)
-
-    def _held_out(self, outputs):
-        """Returns the labels of the held-out examples for which there are outputs."""
-        (count,) = {len(values) for values in outputs.values()}
-        return self.examples["eval"].arrays["label_ids"][:count]
 
     def _on_labels(self):
         labels = self.label_type.labels

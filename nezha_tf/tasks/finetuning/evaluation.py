@@ -44,7 +44,7 @@ class PredictingEvaluation(Evaluation):
         with averaged:
             batches = self._reader.guarded(self._over_replicas)
             means, self._outputs = collect(self.predict_step, batches)
-        return {**means, **self._task.measure(self._outputs)}
+        return {**means, **self._task.measure("eval", self._outputs)}
 
     def write(self, step, results):
         for line in self._task.report(self._outputs):

@@ -104,8 +104,11 @@ class FineTuning(Task):
         """
 
     @abc.abstractmethod
-    def measure(self, outputs):
-        """Returns the metrics of the outputs for the held-out examples, or the first of them."""
+    def measure(self, part, outputs):
+        """Returns the metrics of the outputs for a part, or for its first examples.
+
+        They are {} if the examples, which are then to be predicted, have no labels.
+        """
 
     def report(self, outputs):
         """Writes files on the held-out examples into the run's folder; returns lines to print."""
@@ -113,7 +116,7 @@ class FineTuning(Task):
 
     @abc.abstractmethod
     def write_predictions(self, outputs):
-        """Writes the predictions; returns metrics if the examples are labelled, else {}."""
+        """Writes the predictions."""
 
     def make_training_objective(self):
         objective, alpha = super().make_training_objective(), self.settings.r_drop_alpha
@@ -123,10 +126,12 @@ class FineTuning(Task):
         return PredictingEvaluation(strategy, model, self, self._reader("eval"))
 
     def predict(self, model):
-        """Predicts, and returns the result of `write_predictions`."""
+        """Writes predictions, and returns their metrics."""
         reader, objective = self._reader("predict"), self.make_objective(0.0)
         sizes = (self.settings.predict_batch_size, self.settings.jit_compile)
-        return self.write_predictions(predict(model, objective, reader, *sizes))
+        outputs = predict(model, objective, reader, *sizes)
+        self.write_predictions(outputs)
+        return self.measure("predict", outputs)
 
     def path(self, name):
         """Returns the path of a file in the folder of the run."""

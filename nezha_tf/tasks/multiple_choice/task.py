@@ -44,8 +44,10 @@ class MultipleChoiceTask(FineTuning):
     def make_objective(self, label_smoothing):
         return MultipleChoiceLoss(label_smoothing)
 
-    def measure(self, outputs):
-        return self._measured("eval", self._chosen("eval", outputs))
+    def measure(self, part, outputs):
+        chosen = self._chosen(part, outputs)
+        answers = [question.answer for question in self.examples[part].rows[: len(chosen)]]
+        return {} if None in answers else {"accuracy": float(np.mean(chosen == answers))}
 
     def write_predictions(self, outputs):
         questions = self.examples["predict"].rows
@@ -63,9 +65,6 @@ class MultipleChoiceTask(FineTuning):
             )
         ]
         self.write_entries(entries)
-        if any(question.answer is None for question in questions):
-            return {}
-        return self._measured("predict", found)
 
     def _chosen(self, part, outputs):
         """Returns the indices of the choices, int [n]; with --max_eval_steps n may be smaller."""
@@ -73,10 +72,6 @@ class MultipleChoiceTask(FineTuning):
         questions = self.examples[part].rows[: len(logits)]
         are_different = self.settings.different_choices
         return chosen(logits, [q.group for q in questions] if are_different else None)
-
-    def _measured(self, part, found):
-        answers = [question.answer for question in self.examples[part].rows]
-        return {"accuracy": float(np.mean(found == answers[: len(found)]))}
 
 
 def _with_own_ids(paths, of_files, bad_rows):

@@ -23,7 +23,7 @@ class ReadingComprehension(FineTuning):
     def __init__(self, settings):
         if settings.do_eval:
             metrics.require_libraries(settings.metric)
-        self._search = AnswerSearch(vars(settings))
+        self._search, self._searched = AnswerSearch(vars(settings)), (None, None)
         super().__init__(settings)
 
     def read(self, part):
@@ -47,38 +47,39 @@ class ReadingComprehension(FineTuning):
     def make_objective(self, label_smoothing):
         return AnswerSpanLoss(label_smoothing)
 
-    def measure(self, outputs):
+    def measure(self, part, outputs):
         """Returns the metrics of `metrics.measure`.
 
         With --max_eval_steps, they are for the questions that have a window in these batches.
         """
-        return self._measured(*self._answers("eval", outputs))
+        examples, predictions = self._answers(part, outputs)
+        if not all(example.question.is_labelled for example in examples):
+            return {}
+        return metrics.measure(
+            [prediction.best.text for prediction in predictions],
+            [[answer.text for answer in example.question.answers] for example in examples],
+            self.settings.metric,
+        )
 
     def report(self, outputs):
         path = self._write("eval_", *self._answers("eval", outputs))
         return [f"answers to the held-out questions in {path}"]
 
     def write_predictions(self, outputs):
-        examples, predictions = self._answers("predict", outputs)
-        self._write("", examples, predictions)
-        if not all(example.question.is_labelled for example in examples):
-            return {}
-        return self._measured(examples, predictions)
+        self._write("", *self._answers("predict", outputs))
 
     def _answers(self, part, outputs):
-        """Returns (list of `Example`, list of `Prediction`) of the questions with outputs."""
-        starts, ends = outputs["start_logits"], outputs["end_logits"]
-        examples = [e for e in self.examples[part].examples if e.first_window < len(starts)]
-        answers = answers_to(self._search, examples, starts, ends)
-        bar = {"total": len(examples), "desc": "searching answers", "unit": "question"}
-        return examples, list(console.progress(answers, **bar))
+        """Returns (list of `Example`, list of `Prediction`) of the questions with outputs.
 
-    def _measured(self, examples, predictions):
-        return metrics.measure(
-            [prediction.best.text for prediction in predictions],
-            [[answer.text for answer in example.question.answers] for example in examples],
-            self.settings.metric,
-        )
+        They are searched once, to be measured and written.
+        """
+        if self._searched[0] is not outputs:
+            starts, ends = outputs["start_logits"], outputs["end_logits"]
+            examples = [e for e in self.examples[part].examples if e.first_window < len(starts)]
+            answers = answers_to(self._search, examples, starts, ends)
+            bar = {"total": len(examples), "desc": "searching answers", "unit": "question"}
+            self._searched = outputs, (examples, list(console.progress(answers, **bar)))
+        return self._searched[1]
 
     def _write(self, prefix, examples, predictions):
         return write_answers(

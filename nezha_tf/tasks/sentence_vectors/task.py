@@ -71,8 +71,13 @@ class SentenceVectors(FineTuning):
     def make_objective(self, label_smoothing):
         return ContrastiveLoss(self.settings.temperature, self.settings.pooling)
 
-    def measure(self, outputs):
-        return _correlations(outputs, self.examples["eval"].labels)
+    def measure(self, part, outputs):
+        similarity = np.stack(outputs["similarity"])
+        labels = self.examples[part].labels[: len(similarity)]
+        if None in labels:
+            return {}
+        found = metrics.regression(similarity, labels)
+        return {name: found[name] for name in ("spearman", "pearson")}
 
     def write_predictions(self, outputs):
         examples = self.examples["predict"]
@@ -90,7 +95,6 @@ class SentenceVectors(FineTuning):
                 )
             ]
         )
-        return {} if None in examples.labels else _correlations(outputs, examples.labels)
 
     def _texts(self, paths, packing):
         bad_rows = BadRows(self.settings.skip_bad_rows)
@@ -126,10 +130,3 @@ class SentenceVectors(FineTuning):
         columns = (self.settings.text_column, self.settings.text_pair_column)
         for row in read_rows(path, columns, columns[1:], (), bad_rows=bad_rows):
             yield from ((row.place, text) for text in row.values.values())
-
-
-def _correlations(outputs, labels):
-    """Returns the correlations of the first pairs' similarities with their labels, a dict."""
-    similarity = np.stack(outputs["similarity"])
-    found = metrics.regression(similarity, labels[: len(similarity)])
-    return {name: found[name] for name in ("spearman", "pearson")}

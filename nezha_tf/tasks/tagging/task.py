@@ -74,7 +74,9 @@ class NamedEntities(FineTuning):
     def make_objective(self, label_smoothing):
         return CrfTaggingLoss() if self.settings.crf else TaggingLoss(label_smoothing)
 
-    def measure(self, outputs, part="eval"):
+    def measure(self, part, outputs):
+        if any(sentence.entities is None for sentence in self.examples[part].sentences):
+            return {}
         scores = self._scores(part, outputs)[metrics.ALL]
         return {name: getattr(scores, name) for name in metrics.NAMES}
 
@@ -100,12 +102,8 @@ class NamedEntities(FineTuning):
             characters += file.characters or [sentence.text for sentence in file.sentences]
         write_predictions(path, lines, characters, found, self._tag_set.scheme)
         write_exports(self.path(EXPORTS), entity_files, found)
-        if any(sentence.entities is None for sentence in examples.sentences):
-            return {}
-        return self.measure(outputs, "predict")
 
     def _scores(self, part, outputs):
-        """Returns the `metrics.Scores` by label, for the sentences with outputs."""
         examples = self.examples[part]
         found = [[f.entity for f in entities] for entities in examples.entities(outputs)]
         return metrics.measure(examples.sentences[: len(found)], found)

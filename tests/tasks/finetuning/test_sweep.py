@@ -310,4 +310,4 @@ def test_averages_are_what_is_evaluated_and_predicts(data, tmp_path):
         inputs = {"input_ids": ids[None], "segment_ids": 0 * ids[None]}
         inputs["input_mask"] = np.ones_like(ids)[None]
         for each in (model, loaded):
-            np.testing.assert_allclose(each(inputs)["logits"][0], row, atol=1e-5)
+            np.testing.assert_allclose(each(inputs)[0], row, atol=1e-5)

@@ -136,7 +136,7 @@ def test_label_smoothing_spreads_over_the_choices_there_are():
     """The gradient of a smoothed loss pulls no choice that a question does not have."""
     logits = np.array([[1.0, -2.0, -1e4, -1e4], [0.5, 0.1, -0.3, 2.0]], np.float32)
     labels = np.array([1, 3])
-    found = np.array(MultipleChoiceLoss(0.2).values(logits, labels))
+    found = np.array(MultipleChoiceLoss(0.2).values(logits, {"label_ids": labels}))
     for row, label, count, loss in zip(logits, labels, (2, 4), found, strict=True):
         log_probs = row[:count] - np.log(np.exp(row[:count]).sum())
         target = np.full(count, 0.2 / count)

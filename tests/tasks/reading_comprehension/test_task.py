@@ -141,8 +141,8 @@ def test_tables_of_candidates_and_parts_of_an_evaluation(settings, tmp_path):
     changes = {"predictions_format": "tsv", "n_best_size": 2, **SHORT}
     task = ReadingComprehension(dataclasses.replace(settings, **changes))
     outputs = outputs_of(task.examples["predict"])
-    measured = task.write_predictions(outputs)
-    assert set(measured) > {"f1", "em", "average", "no_answer_accuracy"}
+    task.write_predictions(outputs)
+    assert set(task.measure("predict", outputs)) > {"f1", "em", "average", "no_answer_accuracy"}
     header, *rows = (tmp_path / "nbest_predictions.tsv").read_text().splitlines()
     names = header.split("\t")
     assert names[:6] == ["id", "rank", "text", "start", "end", "probability"]
@@ -157,7 +157,7 @@ def test_tables_of_candidates_and_parts_of_an_evaluation(settings, tmp_path):
             assert " ".join(text.split()) == row["text"]
     # As with --max_eval_steps: the questions of the first windows.
     few = {name: values[:7] for name, values in outputs.items()}
-    task.measure(few)
+    task.measure("eval", few)
     (line,) = task.report(few)
     assert line.endswith("eval_predictions.json")
     texts = json.loads((tmp_path / "eval_predictions.json").read_text())
@@ -190,7 +190,7 @@ def test_mistakes_are_one_line(settings, tmp_path):
     # It is answered nevertheless, and nothing is measured with an answer that is in no passage.
     task = ReadingComprehension(dataclasses.replace(settings, predict_file=bad_file))
     assert "answers that are not in their passages: 1" in task.notes[-1]
-    assert task.write_predictions(outputs_of(task.examples["predict"])) == {}
+    assert task.measure("predict", outputs_of(task.examples["predict"])) == {}
 
 
 def test_real_data_are_read(settings, shared_data):

@@ -223,7 +223,8 @@ def test_exports_are_read_and_written_again(tmp_path):
     assert any("brat: notes of brat, passed over: 1" in note for note in task.notes)
     ids = task.examples["predict"].arrays["label_ids"]
     outputs = {"tag_ids": ids, "probabilities": [i * 0 + 1.0 for i in ids]}
-    assert task.write_predictions(outputs) == {}
+    task.write_predictions(outputs)
+    assert task.measure("predict", outputs) == {}
     found = {path.name: path.read_text() for path in (tmp_path / "predictions").iterdir()}
     doccano = (tmp_path / "doccano.jsonl").read_text()
     assert found == {"a.ann": ann, "a_2.ann": "", "doccano.jsonl": doccano}
