@@ -196,7 +196,7 @@ def _text_of(file):
         return file.read()
 
 
-def start_anew(script, *arguments, folder, **options):
+def start_anew(script, *arguments, folder, environment=None, **options):
     """Starts a program in a new process, which must import TensorFlow itself."""
     return subprocess.Popen(
         [sys.executable, str(REPOSITORY / script), *map(str, arguments)],
@@ -204,6 +204,7 @@ def start_anew(script, *arguments, folder, **options):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, **environment} if environment else None,
         **options,
     )
 

@@ -60,7 +60,7 @@ class NezhaForSequenceClassification(NezhaModel):
 
 
 class NezhaForTokenClassification(NezhaForSequenceClassification):
-    """Scores tags for each token."""
+    """Scores tags for each token; the tokens are independent of each other."""
 
     reads = "sequence_output"
 
