@@ -198,13 +198,14 @@ def _text_of(file):
 
 def start_anew(script, *arguments, folder, environment=None, **options):
     """Starts a program in a new process, which must import TensorFlow itself."""
+    if environment:
+        options["env"] = {**os.environ, **environment}
     return subprocess.Popen(
         [sys.executable, str(REPOSITORY / script), *map(str, arguments)],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, **environment} if environment else None,
         **options,
     )
 
