@@ -21,6 +21,7 @@ from nezha_tf.tasks.sentence_vectors.extract import DEFAULTS, LAST_LAYER
 from nezha_tf.tasks.sentence_vectors.extract_settings import POOLINGS
 from nezha_tf.tasks.seq2seq.settings import Seq2SeqSettings
 from nezha_tf.tasks.seq2seq.task import Seq2Seq
+from nezha_tf.text.vocabulary import MASK
 from nezha_tf.training.run import run
 from nezha_tf.util.errors import UserError
 
@@ -113,9 +114,14 @@ class MaskFiller(OpenedModel):
     def fill(self, texts: str | Sequence[str], top_k: int = 5, batch_size: int = 32) -> list:
         """Returns for each text and each [MASK] in it a list of (token, probability).
 
-        They are the `top_k` likeliest, likeliest first; for a str, those of this text alone.
+        They are the `top_k` likeliest, likeliest first; for a str, those of this text alone. A text
+        without a [MASK] is a `UserError`.
         """
-        answers = self._answers(batch_size, text=checked(texts, "texts"))
+        given = checked(texts, "texts")
+        for index, text in enumerate(given):
+            if MASK not in text:
+                raise UserError(f"no {MASK} in texts[{index}]; write one for each token to fill in")
+        answers = self._answers(batch_size, text=given)
         found = [
             [
                 list(zip(tokens, probabilities, strict=True))[:top_k]

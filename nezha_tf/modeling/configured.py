@@ -89,12 +89,29 @@ class NezhaModel(Configured, keras.Model):
         """Returns a dict of everything; a part of `call`, with the inputs complete."""
         raise NotImplementedError(f"{type(self).__name__} has no outputs()")
 
-    def export(self, filepath, *args, input_signature=None, **kwargs):
-        """As Keras's; without `input_signature` it is a dict of ids, mask and segments."""
+    def export(
+        self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs
+    ):
+        """As Keras's; without `input_signature` it is a dict of ids, mask and segments.
+
+        Raises:
+          UserError: on JAX there is no signature, as Keras would take open lengths for different
+            ones; or a SavedModel on PyTorch, where Keras exports no model with a dict of inputs.
+        """
+        backend = keras.backend.backend()
+        if backend == "torch" and format == "tf_saved_model":
+            raise UserError(
+                "Keras exports this on TensorFlow or JAX: save it as .keras, and load it there"
+            )
         if input_signature is None:
+            if backend == "jax":
+                raise UserError(
+                    "on JAX an export needs the length of its texts: give input_signature, such as "
+                    '[{"input_ids": keras.InputSpec(shape=(None, 128), dtype="int32")}]'
+                )
             spec = keras.InputSpec(shape=(None,) * self.ids_rank, dtype="int32")
             input_signature = [dict.fromkeys(_OF_TOKENS, spec)]
-        super().export(filepath, *args, input_signature=input_signature, **kwargs)
+        super().export(filepath, format, verbose, input_signature, **kwargs)
 
     def _selected(self, outputs, all_outputs):
         if all_outputs:

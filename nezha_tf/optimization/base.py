@@ -181,8 +181,10 @@ class MomentOptimizer(RunOptimizer):
 
     def _corrected(self, m, v, count):
         """Returns the moments with correction of their bias towards the initial zeros."""
-        count = ops.cast(count + 1, m.dtype)
-        return m / (1.0 - ops.power(self.beta_1, count)), v / (1.0 - ops.power(self.beta_2, count))
+        # In bfloat16 0.999 is 1, and v would be divided by 0.
+        count = ops.cast(count + 1, keras.backend.result_type(m.dtype, "float32"))
+        first, second = (1.0 - ops.power(beta, count) for beta in (self.beta_1, self.beta_2))
+        return m / ops.cast(first, m.dtype), v / ops.cast(second, v.dtype)
 
     def _step(self, weights, gradient, m, v, count, decay):
         """Returns (step, trust ratio), the factors of the learning rate."""

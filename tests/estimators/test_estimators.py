@@ -166,7 +166,9 @@ def test_blanks_are_filled_with_the_likeliest_tokens():
     (found,) = filler.fill("今天[MASK]气", top_k=3)
     assert [token for token, _ in found] == tokenizer.convert_ids_to_tokens(best.tolist())
     np.testing.assert_allclose([share for _, share in found], np.array(shares)[best], rtol=1e-3)
-    assert [len(blanks) for blanks in filler.fill(["[MASK]", "没有", "[MASK][MASK]"])] == [1, 0, 2]
+    assert [len(blanks) for blanks in filler.fill(["[MASK]", "[MASK][MASK]"])] == [1, 2]
+    with pytest.raises(UserError, match=r"no \[MASK\] in texts\[1\]"):
+        filler.fill(["[MASK]", "没有"])
 
 
 def test_texts_are_continued_as_the_options_say():
