@@ -18,6 +18,7 @@ from nezha_tf.objectives.bert import Bidirectional
 from nezha_tf.optimization.clipping import clip_by_global_norm, global_norm
 from nezha_tf.tasks.classification.loss import MultiLabelLoss
 from nezha_tf.tasks.tagging.loss import CrfTaggingLoss
+from nezha_tf.util.errors import UserError
 
 
 def rooms_of_keras_alone():
@@ -72,6 +73,16 @@ def multi_label_loss():
     labels = {"input_mask": np.ones((2, 4), int), "label_ids": np.zeros((2, 3), int)}
     [loss] = MultiLabelLoss().losses({"logits": zeros}, labels).values()
     assert abs(loss.over(loss.weight) - np.log(2)) < 1e-6, loss
+
+
+def exports_without_a_length_are_refused():
+    model = nezha_tf.NezhaForMaskedLM(nezha_tf.NezhaConfig(vocab_size=8, num_hidden_layers=1))
+    try:
+        model.export("never_written")
+    except UserError as error:
+        assert "length" in str(error), error
+    else:
+        raise AssertionError("a model was exported without a length")
 
 
 def encoder_outputs(path):

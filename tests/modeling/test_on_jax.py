@@ -59,6 +59,7 @@ def test_model_loss_and_optimizer_run_where_there_is_no_tensorflow(on_jax, tmp_p
     on_jax("rooms_of_keras_alone")
     on_jax("model_loss_and_optimizer", str(GOLDEN / "nezha_tiny"), weights)
     on_jax("multi_label_loss")
+    on_jax("exports_without_a_length_are_refused")
 
 
 def save_inputs(path, config, model, inputs, **others):

@@ -132,3 +132,14 @@ def test_fit_ends_with_the_moving_average_of_the_weights():
         model.fit(data, verbose=0)
         weights.append(model.get_weights()[0])
     np.testing.assert_allclose(weights[2], (weights[0] + weights[1]) / 2, atol=1e-6)
+
+
+def test_steps_of_bfloat16_weights_are_those_of_float32_but_for_rounding():
+    found = []
+    for dtype in ("float32", "bfloat16"):
+        weight = keras.Variable([1.0, -2.0], dtype=dtype, name="kernel")
+        optimizer = Lamb(0.1)
+        for gradient in ([1.0, -1.0], [0.5, 1.0], [1.0, 2.0]):
+            optimizer.apply([keras.ops.convert_to_tensor(gradient, dtype)], [weight])
+        found.append(keras.ops.convert_to_numpy(keras.ops.cast(weight, "float32")))
+    np.testing.assert_allclose(found[1], found[0], atol=0.03)
