@@ -20,6 +20,7 @@ class Residual(Configured, keras.layers.Layer):
 
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
+        self.config = config
         self.dropout = Dropout(config.hidden_dropout_prob, dtype=self.dtype_policy)
         self.norm = layers.norm(config, dtype=self.dtype_policy)
 
