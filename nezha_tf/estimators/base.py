@@ -139,6 +139,8 @@ class Estimator(OpenedModel):
 
     def _fit(self, rows, validation_rows, output_dir, verbose, settings):
         """Trains on rows, dicts for a file; the result is that of the public `fit`s."""
+        if not rows or validation_rows == []:
+            raise UserError("there are no examples; give at least one")
         scratch = None if output_dir else tempfile.TemporaryDirectory(prefix="nezha_tf_")
         with tempfile.TemporaryDirectory() as data:
             given = {

@@ -1,8 +1,9 @@
 """Classes that read: they classify texts, find entities, answer questions and choose answers."""
 
 import json
+import numbers
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -86,13 +87,15 @@ class TextClassifier(Estimator):
         Raises:
           UserError: texts or labels do not fit, or a setting is bad.
         """
-        given = {"task_name": CUSTOM, **settings}
+        of_preset = self._opened.task.get("label_type", "single") if self.is_trained else "single"
+        label_type = {"label_type": of_preset, **self._settings, **settings}["label_type"]
+        given = {"task_name": CUSTOM, **settings, "label_type": label_type}
         if self.labels:
             given["labels"] = tuple(self.labels)
         if text_pairs is not None:
             given["text_pair_column"] = "text_pair"
-        rows = self._rows(texts, labels, text_pairs)
-        held_out = None if validation_data is None else self._rows(*validation_data)
+        rows = self._rows(label_type, texts, labels, text_pairs)
+        held_out = None if validation_data is None else self._rows(label_type, *validation_data)
         return self._fit(rows, held_out, output_dir, verbose, given)
 
     def predict(
@@ -136,10 +139,9 @@ class TextClassifier(Estimator):
         texts = {"text": checked(texts, "texts"), "text_pair": checked(text_pairs, "text_pairs")}
         return self._answers(batch_size, **{n: t for n, t in texts.items() if t is not None})
 
-    def _rows(self, texts, labels, text_pairs=None):
+    def _rows(self, label_type, texts, labels, text_pairs=None):
         texts, text_pairs = checked(texts, "texts"), checked(text_pairs, "text_pairs")
-        label_type = self._settings.get("label_type", "single")
-        labels = [_plain_label(label, label_type) for label in labels]
+        labels = [_plain_label(label, label_type, index) for index, label in enumerate(labels)]
         for index, label in enumerate(labels if self.labels else ()):
             for each in [label] if isinstance(label, str) else label:
                 if each not in self.labels:
@@ -281,22 +283,28 @@ class MultipleChoice(Estimator):
 _ENTITY = ("start", "end", "label")
 
 
-def _plain_label(label, label_type):
+def _plain_label(label, label_type, index):
     """Returns a label as a file has it: numbers for regression, else str or a list of them."""
-    if label_type == "regression":
-        return float(label)
     if label_type == "multi":
-        return [str(each) for each in label]
-    return str(label)
+        if isinstance(label, str) or not isinstance(label, Iterable):
+            raise UserError(f'labels[{index}] is {label!r}: with label_type="multi" give lists')
+        return [_plain_label(each, "single", index) for each in label]
+    wanted = numbers.Real if label_type == "regression" else str | numbers.Integral | np.bool_
+    if not isinstance(label, wanted):
+        what = "a number" if label_type == "regression" else "a str or a whole number"
+        raise UserError(f"labels[{index}] is {label!r}: give {what}")
+    return float(label) if label_type == "regression" else str(label)
 
 
 def _tagged(texts, entities):
     texts = checked(texts, "texts")
     rows = rows_of(text=texts, entities=entities)
-    return [
-        {**row, "entities": [dict(zip(_ENTITY, each, strict=True)) for each in row["entities"]]}
-        for row in rows
-    ]
+    for number, row in enumerate(rows):
+        for each in row["entities"] if isinstance(row["entities"], Iterable) else [row["entities"]]:
+            if not isinstance(each, Sequence) or len(each) != len(_ENTITY):
+                raise UserError(f"entities[{number}] has {each!r}: give (start, end, label)")
+        row["entities"] = [dict(zip(_ENTITY, each, strict=True)) for each in row["entities"]]
+    return rows
 
 
 def _questions(questions, passages, answers):

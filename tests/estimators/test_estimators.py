@@ -111,6 +111,21 @@ def test_pairs_several_labels_and_numbers(preset):
         numbers.predict_proba(TEXTS)
 
 
+@pytest.mark.parametrize(
+    "labels, label_type, message",
+    [
+        (["好", float("nan")], "single", r"labels\[1\] is nan: give a str"),
+        (["好", None], "single", r"labels\[1\] is None"),
+        ([1, "差"], "regression", r"labels\[1\] is '差': give a number"),
+        (["好", "差"], "multi", r"labels\[0\] is '好': .* give lists"),
+        ([], "single", "text 2, label 0"),
+    ],
+)
+def test_labels_that_are_none_are_named(labels, label_type, message):
+    with pytest.raises(UserError, match=message):
+        nezha_tf.TextClassifier("mini").fit(TEXTS[:2], labels, label_type=label_type, verbose=False)
+
+
 def test_a_tagger_learns_and_finds_characters(preset):
     texts = ["李白在长安", "杜甫在成都"] * 4
     tagger = nezha_tf.TokenTagger.from_preset(preset)
@@ -118,6 +133,9 @@ def test_a_tagger_learns_and_finds_characters(preset):
     tagger.fit(texts, [[(0, 2, "人"), (3, 5, "地")]] * 8, **settings)
     assert tagger.predict([texts[1], texts[0]]) == [[(0, 2, "人"), (3, 5, "地")]] * 2
     assert set(tagger.labels) == {"O", "B-人", "I-人", "B-地", "I-地"}
+    for entities in ([(0, 2)], 5):
+        with pytest.raises(UserError, match=r"entities\[0\] has .*: give \(start, end, label\)"):
+            tagger.fit(texts[:1], [entities], **settings)
 
 
 def test_answers_stand_in_their_passages(preset):
