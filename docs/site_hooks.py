@@ -7,6 +7,7 @@ pages first.
 import json
 import os
 
+from mkdocs.plugins import event_priority
 from mkdocs.utils import get_relative_url
 
 # The language whose pages lie in a folder of their own.
@@ -21,6 +22,8 @@ def on_page_context(context, page, config, nav):
     return context
 
 
+# After the plugin for languages, which has -100.
+@event_priority(-200)
 def on_post_build(config):
     """Parts the index by language."""
     top = config.site_dir
