@@ -15,14 +15,18 @@ FOLDER = "zh/"
 _INDEX = os.path.join("search", "search_index.json")
 
 
+# The plugin for languages has -100.
+@event_priority(-200)
 def on_page_context(context, page, config, nav):
-    """Says where a page finds its index."""
+    """Says where a page finds its index, and lets the first pages lead to each other."""
+    for other in config.extra.alternate:
+        if other["link"].startswith("/"):  # It would leave a site in a folder of a host.
+            other["link"] = other["link"].lstrip("/") or "."
     if page.url.startswith(FOLDER):
         context["base_url"] = get_relative_url(FOLDER, page.url).rstrip("/")
     return context
 
 
-# After the plugin for languages, which has -100.
 @event_priority(-200)
 def on_post_build(config):
     """Parts the index by language."""
