@@ -187,13 +187,25 @@ def _header(place, first, columns, needed, names):
         count = list(names).count(column)
         if count > 1 or (not count and column in needed):
             what = f"{count} columns" if count else "there is no column"
-            raise UserError(f"{place}: {what} {column!r}; the columns are {_joined(names)}")
+            raise UserError(
+                f"{place}: {what} {column!r}; the columns are {_joined(names)}"
+                + _advice(needed) * (not set(needed) & set(names))
+            )
     return list(names)
 
 
+def _advice(needed):
+    names = ",".join(needed)
+    return (
+        "; if this line is an example, write a line of names above it (run_classifier.py also "
+        f"takes --columns={names})"
+    )
+
+
 def _joined(names):
-    # In CSV, the name of a column may contain a line break; a message must be one line.
-    return ", ".join(" ".join(name.split()) for name in names)
+    # A message is one line, but a name in CSV may have several, and a text without names is long.
+    names = (" ".join(name.split()) for name in names)
+    return ", ".join(name if len(name) <= 30 else f"{name[:30]}…" for name in names)
 
 
 def _of_cells(cells, header, columns, needed, is_csv):

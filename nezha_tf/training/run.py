@@ -437,8 +437,12 @@ def _check(settings):
     modes = [name for name in MODES if name in flags_of(settings)]
     if not any(getattr(settings, name) for name in modes):
         raise UserError(f"nothing to do: pass {' or '.join(f'--{name}' for name in modes)}")
-    for name in ("bert_config_file", "output_dir"):
-        require_flag(getattr(settings, name), name)
+    require_flag(settings.output_dir, "output_dir")
+    require_flag(
+        settings.bert_config_file,
+        "bert_config_file",
+        "or begin with a model that has one: --init_checkpoint=mini is that of the package",
+    )
     flag_lines(flags_of(settings))  # what the run's flag file cannot hold is told before the work
     files.require_folder(settings.output_dir, "output_dir")
     if settings.plot:

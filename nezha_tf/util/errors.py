@@ -33,14 +33,14 @@ STATUS_TERMINATED = 75
 STATUS_WORKER_LOST = 76
 
 
-def require_flag(value, flag):
+def require_flag(value, flag, advice=""):
     """Returns the value of a required flag.
 
     Raises:
-      UserError: the value is empty.
+      UserError: the value is empty; `advice` says what else may be done.
     """
     if not value:
-        raise UserError(f"--{flag} is needed")
+        raise UserError(f"--{flag} is needed" + f"; {advice}" * bool(advice))
     return value
 
 

@@ -183,6 +183,10 @@ def test_columns_that_are_not_there(tmp_path):
     for header, fault in (
         ("src\tlabel", "line 1: there is no column 'tgt'; the columns are src, label"),
         ("src\ttgt\tsrc", "line 1: 2 columns 'src'"),
+        (
+            "好" * 50 + "\t1",
+            f"the columns are {'好' * 30}…, 1; if this line is an example, write a",
+        ),
         ("src\ttgt", "has no line with an example"),
     ):
         with pytest.raises(UserError) as error:
