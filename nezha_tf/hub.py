@@ -36,6 +36,8 @@ _BESIDE = (
     "task.json",
     _BEST_FILE,
     "1_Pooling/config.json",
+    "modules.json",
+    "sentence_bert_config.json",
 )
 _CONFIGS = _BESIDE[:3]
 _PART = r"-(\d{5})-of-(\d{5})"

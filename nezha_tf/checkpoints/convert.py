@@ -16,6 +16,10 @@ class SourceModel(ModelFolder):
 
     Its `task` is None if neither a `task.json` nor the class of transformers that a config.json
     names says that the model belongs to a task.
+
+    Attributes:
+      of_vectors: the settings of a model whose use is vectors of texts, a dict with "pooling"; or
+        None.
     """
 
     def __init__(self, path, do_lower_case=None, config_file=None, vocab_file=None):
@@ -27,6 +31,7 @@ class SourceModel(ModelFolder):
             )
         self.tokens = self.vocabulary.tokens if self.vocab_file else []
         self.notes += self.reading_warnings()
+        self.of_vectors = self.task if "pooling" in self.task else None
         is_known = self.has_task_file or self.architecture
         if is_known and self.task["task"] is not None:
             self.task = {**self.task, "do_lower_case": self.do_lower_case}
