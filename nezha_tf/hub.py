@@ -99,6 +99,11 @@ def pinned(name):
     return f"{prefix}:{repository}@{_snapshot(name).commit}"
 
 
+def repository_of(name):
+    """Returns OWNER/NAME of the name of a model on a hub."""
+    return _parsed(name)[2]
+
+
 def recorded(folder, name):
     """Returns the name with the commit that a run began with, or None.
 

@@ -17,6 +17,8 @@ from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.files import read_object
 
+# The hubs' names of the library, and of what its models do.
+LIBRARY, PIPELINE_TAG = "sentence-transformers", "sentence-similarity"
 MODULES_FILE, LENGTH_FILE = "modules.json", "sentence_bert_config.json"
 POOLING_FILE = os.path.join("1_Pooling", CONFIG_FILE)
 _MODEL_FILE = "config_sentence_transformers.json"
