@@ -20,7 +20,7 @@ OF_USER = ("license", "license_name", "license_link", "datasets")
 # Those that stay true when the model takes another form, and its results.
 OF_MODEL = (*OF_USER, "base_model")
 OF_RESULTS = ("metrics", "model-index")
-# What a model of no task and no use does.
+# What any model does, if nothing says what it was trained to.
 VECTORS = "feature-extraction"
 _LANGUAGE = "zh"
 # A head is in the first bytes of a file.
@@ -112,9 +112,8 @@ def completed(text, folder, keys):
 def _keys_of(text):
     """Returns the keys of a card's head with their lines, {} without a head."""
     head = _HEAD.match(text)
-    return (
-        {match[1]: match[0] for match in _KEY.finditer(head[1].replace("\r", ""))} if head else {}
-    )
+    lines = head[1].replace("\r", "") if head else ""
+    return {match[1]: match[0] for match in _KEY.finditer(lines)}
 
 
 def body_of(text):

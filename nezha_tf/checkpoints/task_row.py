@@ -156,7 +156,7 @@ class TaskRow:
       model_class: function of the settings that returns the class of the model; None: the class
         of the `Kind`.
       pipeline_tag: what the hubs of models call the task, a value of Hugging Face's `pipeline_tag`
-        for the model card; None: what the objectives of the model trained it to.
+        for the model card; None: what its objectives trained the model to, or vectors.
       form: the objective whose input format the model uses for a text, a key of
         `config.SEGMENT_IDS`.
     """

@@ -109,15 +109,15 @@ def serving_of(folder, task=None):
 
 def head_of(folder, name, path):
     """Returns the head of the card of a `ModelFolder`'s export, by the name from `serving_of`."""
-    row = TASKS.get(name)
+    is_of_task = name == folder.task["task"]
+    tag = PIPELINE_TAGS.get(name, card_head.VECTORS)
     head = card_head.text_of(
         library=None,
         framework="tensorflow",
-        tag=row.pipeline_tag if row else PIPELINE_TAGS.get(name, card_head.VECTORS),
+        tag=card_head.pipeline_tag(folder.task) if is_of_task else tag,
         tags=card_head.tags_of(folder.config, "saved_model"),
         base=card_head.base_of(path),
     )
-    is_of_task = name == folder.task["task"]
     keys = (*card_head.OF_MODEL, *card_head.OF_RESULTS) if is_of_task else card_head.OF_MODEL
     return card_head.completed(head, folder.path, keys)
 
