@@ -29,7 +29,7 @@ from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.files import read_object, same_bytes
 
-CONFIG_FILE, TOKENIZER_FILE = hugging_face.CONFIG_FILE, "tokenizer_config.json"
+CONFIG_FILE, TOKENIZER_FILE = hugging_face.CONFIG_FILE, hugging_face.TOKENIZER_FILE
 # The name in the folders of ALBERT that Google published.
 _ALBERT_CONFIG_FILE = "albert_config.json"
 # The end of the name in HFL's folders of ELECTRA.
@@ -229,7 +229,7 @@ def settings_of(folder, config, checkpoint, config_file=None):
     kind = kind_of(shapes, kind_of_architecture(architecture_of(theirs)))
     task = task_of(kind)
     if task is None or TASKS[task].published is None:
-        return {"task": None, **sentence_transformers.read(folder)}
+        return {"task": None, **sentence_transformers.read(folder, config.max_position_embeddings)}
     length = min(_MAX_SEQ_LENGTH, config.max_position_embeddings)
     own = TASKS[task].published(Published(path, theirs, kind.num_labels(shapes), length))
     settings = {

@@ -9,7 +9,7 @@ because it takes [CLS] and [SEP] out of a mean.
 import json
 import os
 
-from nezha_tf.checkpoints.hugging_face import CONFIG_FILE
+from nezha_tf.checkpoints.hugging_face import CONFIG_FILE, TOKENIZER_FILE
 from nezha_tf.checkpoints.places import TRANSFORMER_FOLDER
 from nezha_tf.checkpoints.task_row import at_least
 from nezha_tf.text.vocabulary import CLS, SEP
@@ -30,12 +30,16 @@ _MODES = {"cls": "cls_token", "mean_all": "mean_tokens", "max_all": "max_tokens"
 _WEIGHTED = "mean"
 
 
-def read(folder):
+def read(folder, longest):
     """Returns what the files beside a model say of a text's vector, settings as in `task.json`.
 
+    Args:
+      folder: the folder of the model.
+      longest: the number of its positions.
+
     Returns:
-      Dict with "pooling", and if they are there "max_seq_length" and "normalize" (True); {} if no
-      file says one known pooling alone.
+      Dict with "pooling", "max_seq_length", and if it is there "normalize" (True); {} if no file
+      says one known pooling alone.
 
     Raises:
       UserError: a file is damaged.
@@ -44,14 +48,8 @@ def read(folder):
     poolings = [ours for ours, theirs in _MODES.items() if modes == [theirs]]
     if not poolings:
         return {}
-    settings = {"pooling": poolings[0]}
-    path = os.path.join(folder, LENGTH_FILE)
-    length, kind = (read_object(path) or {}).get("max_seq_length"), at_least(3)
-    if length is not None and not kind.fits(length):
-        raise UserError(f"{path}: max_seq_length must be {kind.words}, not {length!r}")
-    settings |= {"max_seq_length": length} if length else {}
-    settings |= {"normalize": True} if "Normalize" in _modules(folder) else {}
-    return settings
+    settings = {"pooling": poolings[0], "max_seq_length": _length(folder, longest)}
+    return settings | ({"normalize": True} if "Normalize" in _modules(folder) else {})
 
 
 def notes(folder):
@@ -71,7 +69,7 @@ def files_of(settings, width, vocabulary):
     """Returns the files with which sentence-transformers makes the same vectors as `TextEncoder`.
 
     Args:
-      settings: dict with "pooling", and what else `read` returns.
+      settings: dict with "pooling", "max_seq_length", and what else `read` returns.
       width: the size of the vectors.
       vocabulary: the model's `Vocabulary`.
 
@@ -97,7 +95,7 @@ def files_of(settings, width, vocabulary):
     names += ["Normalize"] * settings.get("normalize", False)
     paths = ["", *(f"{index}_{name}" for index, name in enumerate(names) if index)]
     # Texts are lower-cased by the tokenizer, or not at all.
-    lengths = {"max_seq_length": settings.get("max_seq_length"), "do_lower_case": False}
+    lengths = {"max_seq_length": settings["max_seq_length"], "do_lower_case": False}
     return {
         MODULES_FILE: [
             {"idx": index, "name": str(index), "path": path, "type": _TYPE + name}
@@ -111,6 +109,20 @@ def files_of(settings, width, vocabulary):
             if path
         },
     }
+
+
+def _length(folder, longest):
+    """Returns at how many tokens the library cuts texts: what it says, else its tokenizer."""
+    path, kind = os.path.join(folder, LENGTH_FILE), at_least(3)
+    length = (read_object(path) or {}).get("max_seq_length")
+    if length is None:
+        path = os.path.join(folder, TOKENIZER_FILE)
+        of_tokenizer = (read_object(path) or {}).get("model_max_length")
+        # There, 1e30 stands for no bound.
+        return min(of_tokenizer, longest) if kind.fits(of_tokenizer) else longest
+    if not kind.fits(length):
+        raise UserError(f"{path}: max_seq_length must be {kind.words}, not {length!r}")
+    return length
 
 
 def _modes(folder):

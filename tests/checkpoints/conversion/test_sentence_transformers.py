@@ -190,6 +190,19 @@ def test_vectors_by_its_files(published, tmp_path, pooling):
     assert (np.linalg.norm(np.load(out), axis=1) > 1.5).all()
 
 
+@pytest.mark.parametrize(
+    "length, of_tokenizer, found",
+    ((9, 8, 9), (None, 8, 8), (None, int(1e30), 64), (None, 1e30, 64), (None, None, 64)),
+)
+def test_texts_are_cut_where_the_library_cuts_them(published, length, of_tokenizer, found):
+    """Without a length of its own, where its tokenizer or the positions end."""
+    folder = published({"pooling_mode_cls_token": True}, lengths={"max_seq_length": length})
+    if of_tokenizer:
+        values = {"model_max_length": of_tokenizer}
+        (folder / "tokenizer_config.json").write_text(json.dumps(values))
+    assert open_folder(folder).task["max_seq_length"] == found
+
+
 def test_what_is_not_computed_here_is_told(published, capsys):
     modules = modules_of("Transformer", "Pooling", "Dense")
     folder = published({"pooling_mode_lasttoken": True}, modules)
