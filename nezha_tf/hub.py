@@ -38,6 +38,7 @@ _BESIDE = (
     "1_Pooling/config.json",
     "modules.json",
     "sentence_bert_config.json",
+    "README.md",  # for the licence
 )
 _CONFIGS = _BESIDE[:3]
 _PART = r"-(\d{5})-of-(\d{5})"
