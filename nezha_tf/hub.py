@@ -36,6 +36,9 @@ _BESIDE = (
     "task.json",
     _BEST_FILE,
     "1_Pooling/config.json",
+    "modules.json",
+    "sentence_bert_config.json",
+    "README.md",  # for the licence
 )
 _CONFIGS = _BESIDE[:3]
 _PART = r"-(\d{5})-of-(\d{5})"
@@ -95,6 +98,11 @@ def pinned(name):
     """Returns the name with the commit that it means now; fetches as `folder_of` does."""
     prefix, _, repository, _ = _parsed(name)
     return f"{prefix}:{repository}@{_snapshot(name).commit}"
+
+
+def repository_of(name):
+    """Returns OWNER/NAME of the name of a model on a hub."""
+    return _parsed(name)[2]
 
 
 def recorded(folder, name):

@@ -15,8 +15,11 @@ from nezha_tf import hub, inputs, resources
 from nezha_tf.util.errors import UserError
 
 NAME = "hf:owner/tiny"
-SMALL = ("config.json", "vocab.txt", "tokenizer_config.json")
-UNREAD = ("README.md", "tf_model.h5", "flax_model.msgpack", "onnx/model.onnx", "rust_model.ot")
+SMALL = (
+    *("config.json", "vocab.txt", "tokenizer_config.json"),
+    *("modules.json", "sentence_bert_config.json", "README.md"),
+)
+UNREAD = ("tf_model.h5", "flax_model.msgpack", "onnx/model.onnx", "rust_model.ot")
 PARTS = [f"model-0000{part}-of-00002.safetensors" for part in (1, 2)]
 
 

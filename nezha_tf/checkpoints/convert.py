@@ -3,12 +3,28 @@
 import dataclasses
 import os
 
-from nezha_tf.checkpoints import comparison, hugging_face, layouts
+from nezha_tf.checkpoints import (
+    card_head,
+    comparison,
+    hugging_face,
+    layouts,
+    run_folder,
+    sentence_transformers,
+)
 from nezha_tf.checkpoints.conversion_weights import read_weights, rounded, with_segments
 from nezha_tf.checkpoints.folder import ModelFolder
+from nezha_tf.checkpoints.kinds import task_of
 from nezha_tf.checkpoints.run_folder import VOCAB_FILE
+from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, require_flag
+
+# By format: what opens the new folder, by the hubs' name, and what computes it.
+_READERS = {
+    "tf1": (None, "tensorflow"),
+    layouts.OURS: ("nezha_tf", "tensorflow"),
+    layouts.HUGGING_FACE: ("transformers", "pytorch"),
+}
 
 
 class SourceModel(ModelFolder):
@@ -16,6 +32,10 @@ class SourceModel(ModelFolder):
 
     Its `task` is None if neither a `task.json` nor the class of transformers that a config.json
     names says that the model belongs to a task.
+
+    Attributes:
+      of_vectors: the settings of a model whose use is vectors of texts, a dict with "pooling"; or
+        None.
     """
 
     def __init__(self, path, do_lower_case=None, config_file=None, vocab_file=None):
@@ -27,6 +47,7 @@ class SourceModel(ModelFolder):
             )
         self.tokens = self.vocabulary.tokens if self.vocab_file else []
         self.notes += self.reading_warnings()
+        self.of_vectors = self.task if "pooling" in self.task else None
         is_known = self.has_task_file or self.architecture
         if is_known and self.task["task"] is not None:
             self.task = {**self.task, "do_lower_case": self.do_lower_case}
@@ -83,13 +104,44 @@ def _convert(settings, target, steps):
             steps.update()
             steps.set_description("comparing")
             text = f"{report}\n{comparison.compare(source, before, config, written)}"
-            readme = f"Made by `convert_checkpoint` of nezha_tf.\n\n```\n{text}\n```\n"
-            readme = f"# {os.path.basename(target)}\n\n{readme}"
-            files.write_text(os.path.join(folder, "README.md"), readme)
+            card = _card(source, weights, folder, settings, text)
+            files.write_text(os.path.join(folder, card_head.FILE_NAME), card)
             steps.update()
     except OSError as error:
         raise UserError(f"cannot write {target}: {error.strerror}") from error
     return text
+
+
+def _card(source, weights, folder, settings, report):
+    """Returns the card of the new folder; its head has what the original's card says."""
+    library, framework = _READERS[settings.format]
+    if os.path.exists(os.path.join(folder, sentence_transformers.MODULES_FILE)):
+        library = sentence_transformers.LIBRARY
+    task = run_folder.read_task(folder)
+    head = card_head.text_of(
+        library=library,
+        framework=framework,
+        tag=_pipeline_tag(source, weights, task),
+        tags=card_head.tags_of(source.config),
+        base=card_head.base_of(settings.source),
+    )
+    # Results are those of the task's model.
+    keys = (*card_head.OF_MODEL, *card_head.OF_RESULTS) if task else card_head.OF_MODEL
+    name, made = files.folder_name(settings.to), "Made by `convert_checkpoint` of nezha_tf."
+    text = f"{head}# {name}\n\n{made}\n\n```\n{report}\n```\n"
+    return card_head.completed(text, source.path, keys)
+
+
+def _pipeline_tag(source, weights, task):
+    """Returns what the new model does, by its `task.json` or, without one, by its weights."""
+    if task:
+        return card_head.pipeline_tag(task)
+    if source.of_vectors:
+        return sentence_transformers.PIPELINE_TAG
+    if "masked_lm_logits" in weights.kind.outputs:
+        return card_head.pipeline_tag({"task": None})
+    name = task_of(weights.kind)
+    return (name and TASKS[name].pipeline_tag) or card_head.VECTORS
 
 
 def _report(source, weights, settings, segments):

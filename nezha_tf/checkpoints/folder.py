@@ -6,7 +6,7 @@ import sys
 
 import keras
 
-from nezha_tf.checkpoints import loading, published, run_folder
+from nezha_tf.checkpoints import loading, published, run_folder, sentence_transformers
 from nezha_tf.checkpoints.kinds import (
     ENCODER,
     POOLER,
@@ -78,7 +78,8 @@ class ModelFolder:
       stated_case: `do_lower_case`, as the caller or a file says; None: nobody says it.
       do_lower_case: whether texts are lower-cased: the same, or True.
       architecture: the class of transformers that `config.json` names, or "".
-      notes: list of lines that tell the user what was assumed of the configuration.
+      notes: list of lines that tell the user what was assumed of the configuration, and what of
+        sentence-transformers' files is not computed here.
     """
 
     def __init__(self, path, do_lower_case=None, config_file=None, vocab_file=None):
@@ -97,6 +98,8 @@ class ModelFolder:
         self.task = stored or published.settings_of(
             self.path, self.config, self.checkpoint, config_file
         )
+        if not self.has_task_file:
+            self.notes += sentence_transformers.notes(self.path)
 
     @functools.cached_property
     def kind(self):

@@ -14,7 +14,7 @@ from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError, first_line
 from nezha_tf.util.files import read_object
 
-CONFIG_FILE = "config.json"
+CONFIG_FILE, TOKENIZER_FILE = "config.json", "tokenizer_config.json"
 SAFETENSORS, INDEX = ".safetensors", ".index.json"
 _SAFETENSORS_FLOATS = ("F16", "BF16", "F32", "F64")
 # Some versions store these, which are not weights: consecutive ids, and sinusoids.

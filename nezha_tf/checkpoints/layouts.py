@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from nezha_tf.checkpoints import hugging_face, run_folder, tf1
+from nezha_tf.checkpoints import hugging_face, run_folder, sentence_transformers, tf1
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, kind_of_settings
 from nezha_tf.checkpoints.name_table import OTHER_NAMES, hugging_face_name
 from nezha_tf.checkpoints.published import CONFIG_FILE as HUGGING_FACE_CONFIG_FILE
@@ -166,6 +166,11 @@ def _write_hugging_face(folder, source, weights, config):
         values["pad_token_id"] = source.tokens.index(PAD)
         tokenizer = tokenizer_json(source.vocabulary, source.do_lower_case)
         _write_json(folder, "tokenizer.json", tokenizer)
+    if source.tokens and source.of_vectors:
+        width = config.hidden_size
+        found = sentence_transformers.files_of(source.of_vectors, width, source.vocabulary)
+        for name, value in found.items():
+            _write_json(folder, name, value)
     _write_json(folder, HUGGING_FACE_CONFIG_FILE, values)
     if source.stated_case is not None:
         tokenizer = {

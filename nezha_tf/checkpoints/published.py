@@ -4,10 +4,16 @@ import json
 import os
 import re
 
-from nezha_tf.checkpoints import electra, hugging_face, loading, run_folder, tf1
+from nezha_tf.checkpoints import (
+    electra,
+    hugging_face,
+    loading,
+    run_folder,
+    sentence_transformers,
+    tf1,
+)
 from nezha_tf.checkpoints.hugging_face_settings import Published
 from nezha_tf.checkpoints.kinds import LAYER_MIX, kind_of, kind_of_architecture, task_of
-from nezha_tf.checkpoints.places import TRANSFORMER_FOLDER
 from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE
 from nezha_tf.config import (
@@ -23,7 +29,7 @@ from nezha_tf.util import storage
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.files import read_object, same_bytes
 
-CONFIG_FILE, TOKENIZER_FILE = hugging_face.CONFIG_FILE, "tokenizer_config.json"
+CONFIG_FILE, TOKENIZER_FILE = hugging_face.CONFIG_FILE, hugging_face.TOKENIZER_FILE
 # The name in the folders of ALBERT that Google published.
 _ALBERT_CONFIG_FILE = "albert_config.json"
 # The end of the name in HFL's folders of ELECTRA.
@@ -31,9 +37,6 @@ _DISCRIMINATOR_CONFIG_FILE = "_discriminator_config.json"
 # The epsilon of UniLM's LayerNorm (modeling.py of UniLM v1); its configuration does not say it.
 _UNILM_LAYER_NORM_EPS = 1e-5
 _ELECTRA = "electra"
-# Where sentence-transformers says how the vectors of tokens become one of the text.
-_POOLING_FILE = os.path.join("1_Pooling", CONFIG_FILE)
-_POOLINGS = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
 # The length of pretraining of published models; relative positions themselves have no bound.
 _MAX_SEQ_LENGTH = 512
 # Tokens that stand for no text, such as [CLS], [unused1] and <S>, have capitals in any vocabulary.
@@ -217,8 +220,8 @@ def architecture_of(values):
 def settings_of(folder, config, checkpoint, config_file=None):
     """Returns the settings of `task.json`, by the head that the weights have.
 
-    For a model without a task's head it is {"task": None}, with "pooling" if a file of
-    sentence-transformers says it. `config_file` replaces the `config.json` in the folder.
+    For a model without a task's head it is {"task": None}, with what the files of
+    sentence-transformers say. `config_file` replaces the `config.json` in the folder.
     """
     shapes = loading.open_checkpoint(checkpoint)[1].get_variable_to_shape_map()
     path = config_file or os.path.join(folder, CONFIG_FILE)
@@ -226,7 +229,7 @@ def settings_of(folder, config, checkpoint, config_file=None):
     kind = kind_of(shapes, kind_of_architecture(architecture_of(theirs)))
     task = task_of(kind)
     if task is None or TASKS[task].published is None:
-        return {"task": None, **_pooling(folder)}
+        return {"task": None, **sentence_transformers.read(folder, config.max_position_embeddings)}
     length = min(_MAX_SEQ_LENGTH, config.max_position_embeddings)
     own = TASKS[task].published(Published(path, theirs, kind.num_labels(shapes), length))
     settings = {
@@ -241,17 +244,3 @@ def settings_of(folder, config, checkpoint, config_file=None):
         settings["layer_mix"] = True
     run_folder.check_task(path, settings)
     return settings
-
-
-def _pooling(folder):
-    """Returns {"pooling": "cls", "mean" or "max"}, or {} if no file says one of these alone."""
-    outer, name = os.path.split(folder.rstrip("/"))
-    place = outer if name == TRANSFORMER_FOLDER else folder
-    values = read_object(os.path.join(place, _POOLING_FILE)) or {}
-    modes = [
-        key.removeprefix("pooling_mode_")
-        for key, value in values.items()
-        if key.startswith("pooling_mode_") and value is True
-    ]
-    known = len(modes) == 1 and modes[0] in _POOLINGS
-    return {"pooling": _POOLINGS[modes[0]]} if known else {}

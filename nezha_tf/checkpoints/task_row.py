@@ -155,6 +155,8 @@ class TaskRow:
         published model; None: published models of this kind have no task.
       model_class: function of the settings that returns the class of the model; None: the class
         of the `Kind`.
+      pipeline_tag: what the hubs of models call the task, a value of Hugging Face's `pipeline_tag`
+        for the model card; None: what its objectives trained the model to, or vectors.
       form: the objective whose input format the model uses for a text, a key of
         `config.SEGMENT_IDS`.
     """
@@ -167,6 +169,7 @@ class TaskRow:
     tab: Tab | None = None
     published: Callable | None = None
     model_class: Callable | None = None
+    pipeline_tag: str | None = None
     form: str = "bidirectional"
 
     @property

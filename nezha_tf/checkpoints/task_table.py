@@ -117,6 +117,7 @@ TASKS = {
         head_settings=_same("target_prediction"),
         serving=task_parts.seq2seq,
         tab=Tab("Writing", lambda tabs, models: tabs.writing(models), ({"texts", "scores"},)),
+        pipeline_tag="text-generation",
         form="seq2seq",
     ),
     "classification": TaskRow(
@@ -137,6 +138,7 @@ TASKS = {
         head_settings={**_same("label_type"), "is_pair": "text_pair_column"},
         serving=task_parts.classification,
         tab=_CLASSES,
+        pipeline_tag="text-classification",
         published=hugging_face_settings.classification,
     ),
     "prompting": TaskRow(
@@ -151,6 +153,7 @@ TASKS = {
         head_settings={**_same("pattern", "label_words"), "is_pair": "text_pair_column"},
         serving=task_parts.prompting,
         tab=_CLASSES,
+        pipeline_tag="text-classification",
     ),
     "tagging": TaskRow(
         settings={
@@ -178,6 +181,7 @@ TASKS = {
         ),
         serving=task_parts.tagging,
         tab=Tab("Entities", lambda tabs, models: tabs.entities(models), ({"num_entities"},)),
+        pipeline_tag="token-classification",
         published=hugging_face_settings.tagging,
     ),
     "reading_comprehension": TaskRow(
@@ -201,12 +205,14 @@ TASKS = {
         head_settings=_same("version_2_with_negative"),
         serving=task_parts.reading_comprehension,
         tab=Tab("Reading comprehension", lambda tabs, models: tabs.answers(models), ({"answer"},)),
+        pipeline_tag="question-answering",
         published=hugging_face_settings.reading_comprehension,
     ),
     "sentence_vectors": TaskRow(
         settings={"pooling": one_of("cls", "mean")},
         kinds=(Kind("sentence_vectors", NezhaForSentenceVectors, (), None, ("max_seq_length",)),),
         head_settings=_same("pooling"),
+        pipeline_tag="sentence-similarity",
     ),
     "multiple_choice": TaskRow(
         settings={"has_blanks": BOOL},
@@ -229,6 +235,7 @@ TASKS = {
             lambda tabs, models: tabs.choices(models),
             ({"choice", "probabilities"},),
         ),
+        pipeline_tag="multiple-choice",
         published=hugging_face_settings.multiple_choice,
     ),
 }

@@ -144,7 +144,7 @@ class TextEncoder(OpenedModel):
         texts: str | Sequence[str],
         pooling: str | None = None,
         layers: Sequence[str] | None = None,
-        normalize: bool = False,
+        normalize: bool | None = None,
         max_seq_length: int | None = None,
         batch_size: int = 32,
     ) -> np.ndarray:
@@ -152,11 +152,12 @@ class TextEncoder(OpenedModel):
 
         Args:
           texts: a str, or a list of str.
-          pooling: "mean" of the tokens, "cls", "max", or "pooler"; default: what the preset was
-            trained for, or "mean".
+          pooling: "mean" or "max" of the tokens without [CLS] and [SEP], "mean_all" or "max_all"
+            with them, "cls", or "pooler"; default: what the preset was trained for, or "mean".
           layers: the layers whose vectors are joined, such as ("-1",), the default, or ("-1",
             "-2"); see --layers of extract_features.py.
-          normalize: whether each vector is divided by its length.
+          normalize: whether each vector is divided by its length; default: what the preset says
+            (a folder of sentence-transformers may), or not.
           max_seq_length: longer texts are cut; default: the preset's, or 128.
           batch_size: texts in a batch.
 
@@ -173,14 +174,13 @@ class TextEncoder(OpenedModel):
         numbers = vectors.layer_numbers(names, config.num_hidden_layers, has_mix)
         given = checked(texts, "texts")
         rows = [Row({"text": text}, "texts", i, "item") for i, text in enumerate(given, 1)]
-        step = vectors.make_step(self._encoder, numbers, pooling)
+        normalize = task.get("normalize", False) if normalize is None else normalize
+        step = vectors.make_step(self._encoder, numbers, pooling, normalize)
         found = np.zeros((len(rows), config.hidden_size * len(numbers)), np.float32)
         if rows:
             packed = vectors.pack(rows, self.tokenizer, length)
             for index, vector in vectors.computed(step, packed, batch_size):
                 found[index] = vector
-        if normalize:
-            found /= np.maximum(np.linalg.norm(found, axis=-1, keepdims=True), 1e-12)
         return found[0] if isinstance(texts, str) else found
 
     @functools.cached_property

@@ -28,15 +28,16 @@ class NezhaForSentenceVectors(NezhaModel):
         return {**outputs, "input_mask": inputs["input_mask"]}
 
 
-def pooled(vectors, is_text, pooling):
+def pooled(vectors, is_counted, pooling):
     """Returns the vectors of texts, [B, D], from those of their tokens, [B, T, D].
 
-    `is_text`, int [B, T], is 0 for [CLS], [SEP] and padding; `pooling` is "mean", "cls" or "max".
+    `is_counted`, int [B, T], is 0 for tokens that "mean" and "max" leave out: padding and, as the
+    case may be, [CLS] and [SEP]. `pooling` is "mean", "cls" or "max".
     """
     if pooling == "cls":
         return vectors[:, 0]
-    is_text = is_text[:, :, None] > 0
+    is_counted = is_counted[:, :, None] > 0
     if pooling == "max":
-        return ops.max(ops.where(is_text, vectors, float(np.finfo("float32").min)), axis=1)
-    weights = ops.cast(is_text, vectors.dtype)
+        return ops.max(ops.where(is_counted, vectors, float(np.finfo("float32").min)), axis=1)
+    weights = ops.cast(is_counted, vectors.dtype)
     return ops.sum(vectors * weights, axis=1) / ops.sum(weights, axis=1)

@@ -3,6 +3,13 @@
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.objectives.table import OBJECTIVES
 
+# Ability of a `Use` to what the hubs of models call it, their `pipeline_tag`.
+PIPELINE_TAGS = {
+    "fill_mask": "fill-mask",
+    "left_to_right": "text-generation",
+    "seq2seq": "text-generation",
+}
+
 
 def uses_of(settings):
     """Returns a model's uses, a dict of ability to `Use`; the first one is the default.

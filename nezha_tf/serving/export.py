@@ -8,17 +8,17 @@ import tempfile
 import tensorflow as tf
 import tensorflow_text  # noqa: F401 - the operations of the exports
 
+from nezha_tf.checkpoints import card_head, task_parts
 from nezha_tf.checkpoints import folder as model_folder
-from nezha_tf.checkpoints import task_parts
+from nezha_tf.checkpoints.card_head import FILE_NAME
 from nezha_tf.checkpoints.run_folder import VOCAB_FILE
 from nezha_tf.checkpoints.task_table import TASKS
-from nezha_tf.objectives.uses import uses_of
+from nezha_tf.objectives.uses import PIPELINE_TAGS, uses_of
 from nezha_tf.serving.any_model import FeaturesServing, fill_mask
 from nezha_tf.training import start
 from nezha_tf.util import files, storage
 from nezha_tf.util.errors import UserError, first_line, require_flag
 
-README = "README.md"
 _OF_PATTERNS = re.compile(r"[*?\[\\]")
 # What a pretrained model serves, if one of its objectives trained it to do so. The first only needs
 # the head of masked LM.
@@ -77,9 +77,10 @@ def export_folder(path, output_dir, task=None):
       UserError: one of the folders is unsuitable, or the model cannot do the task.
     """
     check_output_dir(output_dir)
-    name, serving = serving_of(model_folder.open_folder(path), task)
-    write(serving, output_dir)
-    return f"{name} in {output_dir}; how to use it: {os.path.join(output_dir, 'README.md')}"
+    folder = model_folder.open_folder(path)
+    name, serving = serving_of(folder, task)
+    write(serving, output_dir, head_of(folder, name, path))
+    return f"{name} in {output_dir}; how to use it: {os.path.join(output_dir, FILE_NAME)}"
 
 
 def serving_of(folder, task=None):
@@ -104,6 +105,21 @@ def serving_of(folder, task=None):
             f"the model in {folder.path} was trained for {own}; leave out --task={task}"
         )
     return task, OF_PRETRAINED[task](folder, folder.make_model())
+
+
+def head_of(folder, name, path):
+    """Returns the head of the card of a `ModelFolder`'s export, by the name from `serving_of`."""
+    is_of_task = name == folder.task["task"]
+    tag = PIPELINE_TAGS.get(name, card_head.VECTORS)
+    head = card_head.text_of(
+        library=None,
+        framework="tensorflow",
+        tag=card_head.pipeline_tag(folder.task) if is_of_task else tag,
+        tags=card_head.tags_of(folder.config, "saved_model"),
+        base=card_head.base_of(path),
+    )
+    keys = (*card_head.OF_MODEL, *card_head.OF_RESULTS) if is_of_task else card_head.OF_MODEL
+    return card_head.completed(head, folder.path, keys)
 
 
 def check_output_dir(path, flag="output_dir"):
@@ -141,8 +157,13 @@ def require_loadable(path, flag):
         )
 
 
-def write(serving, folder):
+def write(serving, folder, head=""):
     """Writes a `Serving` as a SavedModel with a README.md into a new folder.
+
+    Args:
+      serving: the `Serving`.
+      folder: the folder.
+      head: the start of the README.md, see `head_of`.
 
     Raises:
       UserError: the folder exists, or cannot be written; then there is nothing in it.
@@ -159,7 +180,7 @@ def write(serving, folder):
         except tf.errors.OpError as error:
             raise UserError(f"cannot write {folder}: {first_line(error)}") from error
         text = readme_text(serving, os.path.basename(os.path.abspath(folder)), signatures)
-        files.write_text(os.path.join(temporary, README), text)
+        files.write_text(os.path.join(temporary, FILE_NAME), head + text)
 
 
 def readme_text(serving, name, signatures):

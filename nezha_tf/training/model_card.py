@@ -11,6 +11,8 @@ import shlex
 import sys
 from os.path import isfile
 
+from nezha_tf.checkpoints import card_head
+from nezha_tf.checkpoints.card_head import FILE_NAME
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.checkpoints.run_folder import VOCAB_FILE
 from nezha_tf.training import flag_history
@@ -18,10 +20,12 @@ from nezha_tf.training.recipe import MovingAverage
 from nezha_tf.util import console, files, package_data, storage
 from nezha_tf.util.settings import changed, flag_text, flags_of
 
-FILE_NAME = "README.md"
-# The first line; it distinguishes a card from the user's own file.
+# The first line after the head; older cards have no head. It distinguishes a card from the user's
+# own file.
 MARK = "<!-- Written by nezha_tf at the end of a run, and anew at the end of the next. -->"
 PACKAGES = ("nezha_tf", "tensorflow", "tensorflow-text", "keras", "numpy")
+# The parts with results, and what the hubs call such parts.
+SPLITS = {"eval": "validation", "predict": "test"}
 # Endings of flags that name input files; a folder means the files in it.
 INPUT_FLAGS = ("_file", "data_dir")
 # If a flag's files have more bytes together, they get one line without a checksum.
@@ -31,6 +35,8 @@ MOST_HASHED = 2**30
 def write(task, description, results):
     """Writes the card into the run's folder; returns a line that names the file.
 
+    What the user has written on licence and data sets into the head of an earlier card stays.
+
     Args:
       task, description, results: see `text_of`.
     """
@@ -39,27 +45,23 @@ def write(task, description, results):
 
 def copy(folder, target):
     """Copies a run's card, if there is one, into another folder; returns a line to print."""
-    path = os.path.join(folder, FILE_NAME)
-    if not _is_card(path):
+    if not _is_card(folder):
         return f"no model card in {folder}"
-    with storage.open_text(path) as file:
+    with storage.open_text(os.path.join(folder, FILE_NAME)) as file:
         return _place(target, file.read())
 
 
 def _place(folder, text):
     path = os.path.join(folder, FILE_NAME)
-    if storage.exists(path) and not _is_card(path):
+    if storage.exists(path) and not _is_card(folder):
         return f"no model card: {path} was not written by a run, and stays as it is"
-    files.write_text(path, text)
+    files.write_text(path, card_head.completed(text, folder, card_head.OF_USER))
     return f"model card in {path}"
 
 
-def _is_card(path):
-    try:
-        with storage.open_binary(path, "rb") as file:
-            return file.readline().strip() == MARK.encode()
-    except OSError:
-        return False
+def _is_card(folder):
+    text = card_head.body_of(card_head.start_of(folder))
+    return text.lstrip().partition("\n")[0].strip() == MARK
 
 
 def text_of(task, description, results):
@@ -89,7 +91,43 @@ def text_of(task, description, results):
     for title, text in sections:
         parts += [f"## {title}"] if title else []
         parts += [text] if text else []
-    return "\n\n".join([f"{MARK}\n{parts[0]}", *parts[1:]]) + "\n"
+    head = _head(task, results)
+    return "\n\n".join([f"{head}{MARK}\n{parts[0]}", *parts[1:]]) + "\n"
+
+
+def _head(task, results):
+    settings = task.settings
+    tag = card_head.pipeline_tag(task.task_file_settings())
+    found = []
+    for part, split in SPLITS.items():
+        metrics = {
+            n.removeprefix(f"{part} "): v for n, v in results.items() if n.startswith(f"{part} ")
+        }
+        found.append(card_head.result(tag, _data_name(settings, part), split, metrics))
+    is_adapter = bool(getattr(settings, "lora_rank", 0))
+    return card_head.text_of(
+        library="nezha_tf",
+        framework="tensorflow",
+        tag=tag,
+        tags=card_head.tags_of(task.config, *["lora"] * is_adapter),
+        base=card_head.base_of(_start(settings)),
+        is_adapter=is_adapter,
+        index=card_head.index_of(files.folder_name(settings.output_dir), found),
+    )
+
+
+def _data_name(settings, part):
+    """Returns the name of a part's data: those of its files, or that of the data set."""
+    paths = getattr(settings, f"{part}_file", None)
+    if not paths:
+        return getattr(settings, "task_name", part)
+    return ", ".join(os.path.basename(path.strip()) for path in paths.split(","))
+
+
+def _start(settings):
+    """Returns the checkpoint that a run began with, or None."""
+    begun_with = flag_history.begun_with(settings.output_dir)
+    return begun_with.get("--init_checkpoint") if begun_with else settings.init_checkpoint
 
 
 def changed_flags(settings):
@@ -141,8 +179,7 @@ def versions():
 def _origin(task):
     """Returns sentences on how the model was made, and which checkpoint it is."""
     settings, day = task.settings, datetime.datetime.now(datetime.UTC).date()
-    begun_with = flag_history.begun_with(settings.output_dir)
-    start = begun_with.get("--init_checkpoint") if begun_with else settings.init_checkpoint
+    start = _start(settings)
     start = f"the checkpoint `{start}`" if start else "random weights"
     checkpoints = RunCheckpoints(settings.output_dir, {}, best_metric=task.best_metric)
     step = checkpoints.chosen()

@@ -171,7 +171,7 @@ def test_vectors_are_those_of_the_encoder():
     unit = encoder.encode(text, normalize=True)
     np.testing.assert_allclose(unit, mean / np.linalg.norm(mean), atol=1e-5)
     assert encoder.encode([]).shape == (0, len(mean))
-    with pytest.raises(UserError, match="pooling='sum': give one of mean, cls, max, pooler"):
+    with pytest.raises(UserError, match="pooling='sum': give one of mean, cls, max, mean_all"):
         encoder.encode(text, pooling="sum")
 
 

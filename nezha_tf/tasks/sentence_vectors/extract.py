@@ -20,8 +20,8 @@ from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.settings import require_read
 
 LAST_LAYER = ("-1",)
-# The defaults of --max_seq_length and --pooling if the model folder does not say one.
-DEFAULTS = {"max_seq_length": 128, "pooling": "mean"}
+# The defaults of flags if the model folder does not say one.
+DEFAULTS = {"max_seq_length": 128, "pooling": "mean", "normalize": False}
 # Decimals of the numbers in JSON, as in extract_features.py of BERT.
 DECIMALS = 6
 
@@ -60,7 +60,7 @@ def extract_features(settings):
     texts = vectors.pack(singles, tokenizer, length)
     write_vectors = functools.partial(
         vectors.write,
-        step=vectors.make_step(model, layers, pooling),
+        step=vectors.make_step(model, layers, pooling, settings.normalize and pooling is not None),
         width=config.hidden_size * len(layers),
         texts=texts,
         level=settings.level,

@@ -5,7 +5,7 @@ import dataclasses
 from nezha_tf.generation.settings import TrainedModelSettings
 from nezha_tf.util.settings import GIVEN, flag
 
-POOLINGS = ("mean", "cls", "max", "pooler")
+POOLINGS = ("mean", "cls", "max", "mean_all", "max_all", "pooler")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,9 +40,14 @@ class ExtractSettings(TrainedModelSettings):
     pooling: str | None = flag(
         None,
         "How a text gets one vector; default: what the model folder says, or mean. mean, max: mean "
-        "or maximum of its tokens without [CLS] and [SEP]; cls: the vector of [CLS]; pooler: the "
-        "output of the pooler.",
+        "or maximum of its tokens without [CLS] and [SEP]; mean_all, max_all: with them, as "
+        "sentence-transformers has it; cls: the vector of [CLS]; pooler: the output of the pooler.",
         choices=POOLINGS,
+        read_with={"level": ("text",)},
+    )
+    normalize: bool | None = flag(
+        None,
+        "Divide each text's vector by its length; default: what the model folder says, or not.",
         read_with={"level": ("text",)},
     )
     similarity: bool = flag(

@@ -168,7 +168,11 @@ def layer_numbers(names, num_layers, has_mix=False):
     return [numbers[name] for name in names]
 
 
-def make_step(model, layers, pooling):
+# Added to a pooling that counts [CLS] and [SEP], too.
+_ALL = "_all"
+
+
+def make_step(model, layers, pooling, normalize=False):
     """Returns a compiled function from a dict of inputs, int [B, T], to float32 vectors.
 
     They are [B, T, D] without pooling, [B, D] with it. The vectors of several layers are joined
@@ -177,12 +181,12 @@ def make_step(model, layers, pooling):
     Args:
       model: `NezhaEncoder`.
       layers: list of int, as returned by `layer_numbers`.
-      pooling: that of `pooled`; "pooler": the output of the pooler, whatever the layers; None: a
-        vector for each token.
+      pooling: that of `pooled`, of the tokens of the texts; "mean_all" or "max_all": of all tokens;
+        "pooler": the output of the pooler, whatever the layers; None: a vector for each token.
+      normalize: whether each vector is divided by its length.
     """
 
-    @tf.function(autograph=False)
-    def step(batch):
+    def vectors_of(batch):
         names = ("input_ids", "input_mask", "segment_ids")
         outputs = model({name: batch[name] for name in names}, training=False, all_outputs=True)
         if pooling == "pooler":
@@ -190,7 +194,16 @@ def make_step(model, layers, pooling):
         states = [outputs["embedding_output"], *outputs["encoder_outputs"]]
         states.append(outputs["sequence_output"])  # the mixture, in a model that has one
         vectors = tf.concat([states[layer] for layer in layers], axis=-1)
-        return vectors if pooling is None else pooled(vectors, batch["is_text"], pooling)
+        if pooling is None:
+            return vectors
+        is_counted = batch["input_mask" if pooling.endswith(_ALL) else "is_text"]
+        return pooled(vectors, is_counted, pooling.removesuffix(_ALL))
+
+    @tf.function(autograph=False)
+    def step(batch):
+        vectors = vectors_of(batch)
+        # The smallest length, 1e-12, is that of sentence-transformers.
+        return tf.math.l2_normalize(vectors, axis=-1, epsilon=1e-24) if normalize else vectors
 
     return step
 

@@ -7,6 +7,7 @@ from checkpoint_models import write_vocabulary
 from commands import assert_one_line, ended, start
 from conftest import GOLDEN
 from hub_server import FIRST, SECOND, serving
+from huggingface_hub import ModelCard
 
 from nezha_tf import hub
 from nezha_tf.training.settings import RunSettings
@@ -49,6 +50,7 @@ def test_a_run_keeps_the_commit_and_goes_on_without_asking(tiny, tmp_path):
     assert "--vocab_file" not in record and "--bert_config_file" not in record
     card = (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
     assert f"from the checkpoint `{NAME}@{FIRST}`" in card
+    assert ModelCard(card).data.base_model == NAME.removeprefix("hf:")
     # The branch moves on, and the cache is emptied.
     server.head = SECOND
     shutil.rmtree(tmp_path / "cache")

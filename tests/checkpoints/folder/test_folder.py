@@ -317,21 +317,40 @@ def test_a_damaged_task_file_is_one_line(published, text, message):
     assert len(str(error.value).splitlines()) == 1
 
 
+HEAD = "---\nlanguage: zh\n---\n"
+
+
 def test_a_card_takes_the_place_of_a_card_alone(tmp_path):
-    """The user's own file stays."""
-    for name, text in (("run", "new"), ("card", "old"), ("empty", None), ("own", None)):
+    """The user's own file stays, one with a head too; older cards had none."""
+    new = f"{HEAD}{model_card.MARK}\n# new\n"
+    edited = "---\r\nlanguage: en\r\n---\r\n\r\n" + f"{model_card.MARK}\r\n# old\r\n"
+    cards = {"run": new, "older": f"{model_card.MARK}\n# old\n", "edited": edited}
+    own = {"own": b"# Mine \xff\n", "of_a_hub": f"{HEAD}# Mine\n{model_card.MARK}\n".encode()}
+    contents = {**{name: card.encode() for name, card in cards.items()}, **own, "empty": None}
+    for name, content in contents.items():
         (tmp_path / name).mkdir()
-        if text:
-            card = f"{model_card.MARK}\n# {text}\n"
-            (tmp_path / name / "README.md").write_text(card)
-    (tmp_path / "own" / "README.md").write_bytes(b"# Mine \xff\n")
-    for name in ("card", "empty"):
+        if content:
+            (tmp_path / name / "README.md").write_bytes(content)
+    for name in ("older", "edited", "empty"):
         path = tmp_path / name / "README.md"
         assert str(path) in model_card.copy(tmp_path / "run", tmp_path / name)
-        assert path.read_text() == f"{model_card.MARK}\n# new\n"
-    assert "stays as it is" in model_card.copy(tmp_path / "run", tmp_path / "own")
-    assert (tmp_path / "own" / "README.md").read_bytes() == b"# Mine \xff\n"
-    assert "no model card in" in model_card.copy(tmp_path / "own", tmp_path / "empty")
+        assert path.read_text() == new
+    for name, content in own.items():
+        assert "stays as it is" in model_card.copy(tmp_path / "run", tmp_path / name)
+        assert (tmp_path / name / "README.md").read_bytes() == content
+        assert "no model card in" in model_card.copy(tmp_path / name, tmp_path / "empty")
+
+
+def test_what_the_user_wrote_into_a_head_stays(tmp_path):
+    """Of what a run does not know: licence and data sets."""
+    lines = 'license: other\nlicense_link: "https://a.b/c#d"\ndatasets:\n- a/b\n- c\n'
+    old = f"---\nlanguage: en\n{lines}tags: [x]\n---\n{model_card.MARK}\n# old\n"
+    for name, text in (("run", f"{HEAD}{model_card.MARK}\n# new\n"), ("old", old)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "README.md").write_text(text)
+    model_card.copy(tmp_path / "run", tmp_path / "old")
+    card = (tmp_path / "old" / "README.md").read_text()
+    assert card == f"---\n{lines}language: zh\n---\n{model_card.MARK}\n# new\n"
 
 
 def test_large_inputs_of_a_card_are_one_row(tmp_path, monkeypatch):

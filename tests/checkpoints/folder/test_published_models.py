@@ -104,7 +104,7 @@ def test_the_model_in_an_older_folder_of_sentence_transformers(tmp_path):
     (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
     opened = open_folder(tmp_path)
     assert opened.checkpoint == str(tmp_path / "0_Transformer" / "model.safetensors")
-    assert opened.task == {"task": None, "pooling": "mean"}
+    assert opened.task == {"task": None, "pooling": "mean_all", "max_seq_length": 256}
 
 
 def test_weights_of_other_programs_are_named(tmp_path):

@@ -12,6 +12,7 @@ import tensorflow as tf
 import toy_task
 from commands import settings_of
 from helpers import tensors
+from huggingface_hub import ModelCard
 from toy_finetuning import ToySettings, settings_in
 from toy_task import ToyTask
 
@@ -195,6 +196,15 @@ def test_a_model_card_says_what_is_in_the_folder(alone, data):
     assert "--weight_decay_rate" not in card  # a default
     for name, value in results.items():
         assert f"| eval {name} | {value:.6g} |" in card
+
+    head = ModelCard(card).data
+    assert (head.language, head.library_name) == ("zh", "nezha_tf")
+    assert head.pipeline_tag == "text-classification" and head.license is head.base_model is None
+    found = {(r.dataset_split, r.dataset_name, r.metric_name): r for r in head.eval_results}
+    assert {r.task_type for r in head.eval_results} == {"text-classification"}
+    accuracy = found["validation", "eval.txt", "accuracy"]
+    assert accuracy.metric_value == pytest.approx(results["accuracy"], rel=1e-5)
+    assert head.metrics == sorted({result.metric_type for result in head.eval_results})
 
     _, lines, _, command, _ = card.split("## Use")[1].split("```")
     names = {}

@@ -279,7 +279,7 @@ def test_a_folder_says_how_long_texts_may_be(model, extract, tmp_path):
     "said, pooling",
     (
         ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
-        ({"word_embedding_dimension": 16, "pooling_mode_max_tokens": True}, "max"),
+        ({"word_embedding_dimension": 16, "pooling_mode_max_tokens": True}, "max_all"),
         ({"pooling_mode_lasttoken": True}, "mean"),
         (None, "mean"),
     ),
