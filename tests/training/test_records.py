@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import sys
 import types
 from typing import ClassVar
 
 import numpy as np
+import pages
 import pytest
 import tensorflow as tf
 import toy_task
@@ -131,6 +133,25 @@ def test_a_run_that_goes_on_says_from_which_step(data, tmp_path):
     assert [call[1] for call in Told.calls] == ["start", "end"]
     assert of("start")[0][1] is None
     assert {"eval accuracy", "predict accuracy"} <= of("end")[0][0].keys()
+
+
+def test_the_record_of_the_page(data, tmp_path, monkeypatch):
+    """Both languages show the same."""
+    codes = []
+    for language in pages.LANGUAGES:
+        text = pages.read(f"docs/{language}/extending.md")
+        shown = text[text.index("`my_records.py`") :]
+        codes.append(re.search(r"```python\n(.*?)```", shown, re.DOTALL)[1])
+    assert codes[0] == codes[1]
+    module = types.ModuleType("my_records")
+    exec(codes[0], vars(module))
+    monkeypatch.setitem(sys.modules, "my_records", module)
+    settings = settings_in(data, tmp_path, record=("my_records:Evaluations",), do_predict=False)
+    sweep.run(settings, ToyTask)
+    first, *told, last = (tmp_path / "evaluations.txt").read_text().splitlines()
+    assert first == "from step 0 with learning rate 0.01" and last == "ended well"
+    entries = [entry for entry in read_metrics(str(tmp_path)) if "eval_loss" in entry]
+    assert told == [f"{entry['step']} {entry['eval_loss']}" for entry in entries] != []
 
 
 def test_the_end_after_an_error(data, tmp_path):
