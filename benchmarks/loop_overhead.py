@@ -58,8 +58,10 @@ def make_loop(size, jit_compile, steps, folder):
     from nezha_tf.data.reader import ExampleReader
     from nezha_tf.data.schema import Lengths, Limits
     from nezha_tf.modeling.flops import training_flops
-    from nezha_tf.training.log import DivergenceWatch, Journal, Monitor, RunRecord
+    from nezha_tf.training.log import DivergenceWatch, Journal, MetricsFile, Monitor, Screen
     from nezha_tf.training.loop import Feed, Loop, Plan, StopRequest
+    from nezha_tf.training.records import Records
+    from nezha_tf.training.summaries import Summaries
     from nezha_tf.training.throughput import Throughput
 
     lengths = Lengths(size.length, size.predictions)
@@ -70,7 +72,8 @@ def make_loop(size, jit_compile, steps, folder):
     batches = _Once(Feed(tf.distribute.get_strategy(), reader, size.batch, seed=1))
     # No checkpoint falls due but at the end of the plan, which is past all steps made here.
     plan = Plan(10**9, 10**9, log_steps=steps, steps_per_loop=10)
-    record = RunRecord(run, 0, plan.num_train_steps)
+    screen, records = Screen(0, plan.num_train_steps), Records([MetricsFile(), Summaries([])])
+    records.start(run, {}, 0)
     flops = training_flops(config, size.length, size.predictions)
 
     def make_steps():
@@ -82,7 +85,8 @@ def make_loop(size, jit_compile, steps, folder):
             until,
             _NoCheckpoints(run, {}),
             Journal(
-                record,
+                screen,
+                records,
                 Monitor(step, optimizer, None, reader),
                 Throughput(size.batch, flops),
                 DivergenceWatch(0, 1),

@@ -22,6 +22,7 @@ WITH_CONDITIONS = (
     "run_pretraining",
     "run_sentence_vectors",
     "run_seq2seq",
+    "convert_export",
     "create_pretraining_data",
     "extract_features",
     "generate_text",

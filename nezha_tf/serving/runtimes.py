@@ -6,15 +6,19 @@ tensorflow-text, so the tokenizer is not part of the result.
 
 import os
 import re
+import tempfile
 
 import numpy as np
 import tensorflow as tf
 
-from nezha_tf.serving.export import open_export
+from nezha_tf.serving.export import README, open_export
+from nezha_tf.serving.rounding import batches_of, lines_of, loss
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, first_line, require_flag, require_modules
+from nezha_tf.util.settings import require_read
 
 SIGNATURE = "from_ids"
+WHOLE = "float32"
 # Version of ONNX's operators; onnxruntime has it since 1.14.
 OPSET = 18
 # The axes of an input of a rank, and the sizes with which the runtimes are compared.
@@ -27,28 +31,37 @@ _LACKING = re.compile(r"(?<=No Op registered for )\w+|(?<='tf\.)\w+(?=' op )")
 def convert_export(settings):
     """Converts a SavedModel as `ConvertExportSettings` say, and compares the outputs of both.
 
+    What a smaller variant answers otherwise than float32 in the same runtime is also written into
+    the SavedModel's README.
+
     Returns:
-      Text to print: the size of the file and the largest differences of the outputs.
+      Text to print: the size of the file and the differences of the outputs.
 
     Raises:
-      UserError: a mistake in the flags or in the export, the other runtime lacks operations of the
-        model, or a library is not installed. Nothing is written then.
+      UserError: a mistake in the flags, in the texts or in the export, the other runtime lacks
+        operations of the model, or a library is not installed. Nothing is written then.
     """
     folder = require_flag(settings.saved_model, "saved_model")
     path = require_flag(settings.output_file, "output_file")
-    suffix = _checked_suffix(path, settings.variant)
+    require_read(settings)
+    suffix, variant = _checked_suffix(path, settings.variant), settings.variant
+    texts = None if variant == WHOLE else lines_of(settings.texts)
     exported = _load(folder)
-    if suffix == ".onnx":
-        _require_onnx()
-        content, run = _quietly(folder, "ONNX", lambda: _onnx(exported))
-    else:
-        content, run = _quietly(folder, "TFLite", lambda: _tflite(folder, settings.variant))
+    whole = _converted(suffix, folder, exported)
+    content, run = whole if variant == WHOLE else _smaller(suffix, folder, variant, whole[0])
     differences = _quietly(folder, suffix[1:], lambda: _differences(exported, run, folder))
-    with files.whole_file(path) as temporary, open(temporary, "wb") as file:
-        file.write(content)
     rows = [(name, f"{difference:.1e}") for name, difference in differences.items()]
     title = f"{path}: {len(content):,} bytes; largest differences from the export, on random ids:"
-    return console.table(title, rows)
+    told = [console.table(title, rows)]
+    if texts:
+        batches = batches_of(texts, _vocabulary(folder), _rank(exported))
+        lost = _quietly(folder, suffix[1:], lambda: loss(whole[1], run, batches))
+        told.append(lost.told(f"{variant} against float32 ({len(whole[0]):,} bytes)"))
+    with files.whole_file(path) as temporary, open(temporary, "wb") as file:
+        file.write(content)
+    if texts:
+        _note_in_readme(folder, os.path.basename(path), told[1], len(content))
+    return "\n".join(told)
 
 
 def _checked_suffix(path, variant):
@@ -57,9 +70,51 @@ def _checked_suffix(path, variant):
         raise UserError(
             f"--output_file={path} must end in .tflite or .onnx, which say what to make"
         )
-    if suffix == ".onnx" and variant != "float32":
-        raise UserError(f"--variant={variant} is for TFLite only; leave it out for ONNX")
+    if suffix == ".onnx" and variant == "float16":
+        raise UserError(
+            f"--variant={variant} is for TFLite only; leave it out for ONNX, or pass "
+            "--variant=dynamic_range"
+        )
+    if suffix == ".onnx":
+        what = "ONNX is written with tf2onnx and tried with onnxruntime"
+        require_modules(what, "onnx", "onnxruntime", "tf2onnx")
     return suffix
+
+
+def _converted(suffix, folder, exported):
+    """Returns the bytes of a model in float32, and a function that runs it."""
+    if suffix == ".onnx":
+        return _quietly(folder, "ONNX", lambda: _onnx(exported))
+    return _quietly(folder, "TFLite", lambda: _tflite(folder, WHOLE))
+
+
+def _smaller(suffix, folder, variant, whole):
+    """Returns the same for another variant; `whole` are the bytes in float32."""
+    if suffix == ".onnx":
+        return _quietly(folder, "ONNX in int8", lambda: _onnx_in_int8(whole))
+    return _quietly(folder, "TFLite", lambda: _tflite(folder, variant))
+
+
+def _vocabulary(folder):
+    return os.path.join(folder, "assets", "vocab.txt")
+
+
+def _rank(exported):
+    inputs = exported.signatures[SIGNATURE].structured_input_signature[1]
+    return inputs["input_ids"].shape.rank
+
+
+def _note_in_readme(folder, name, told, size):
+    """Puts what a smaller file loses into the SavedModel's README, if it has one."""
+    path = os.path.join(folder, README)
+    if not os.path.isfile(path):
+        return
+    with open(path, encoding="utf-8") as file:
+        parts = re.split(r"\n(?=## )", file.read().rstrip("\n"))
+    title = f"## `{name}`"
+    kept = [part for part in parts if part.splitlines()[:1] != [title]]
+    kept.append(f"{title}\n\n{size:,} bytes.\n\n```text\n{told}\n```")
+    files.write_text(path, "\n\n".join(part.rstrip("\n") for part in kept) + "\n")
 
 
 def _load(folder):
@@ -100,7 +155,7 @@ def _tflite(folder, variant):
     activations to int8 before it multiplies them.
     """
     converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=[SIGNATURE])
-    if variant != "float32":
+    if variant != WHOLE:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     if variant == "float16":
         converter.target_spec.supported_types = [tf.float16]
@@ -110,7 +165,6 @@ def _tflite(folder, variant):
 
 def _onnx(exported):
     """Returns the bytes of an ONNX model, and a function that runs it."""
-    import onnxruntime
     import tf2onnx
 
     function = exported.signatures[SIGNATURE]
@@ -126,14 +180,32 @@ def _onnx(exported):
         for size, axis in zip(sizes, _AXES[len(sizes)], strict=True):
             size.dim_param = axis
     content = model.SerializeToString()
+    return content, _onnx_runner(content)
+
+
+def _onnx_in_int8(content):
+    """Returns the bytes of an ONNX model with its matrices as int8, and a function that runs it.
+
+    The activations are rounded to 8 bits before each product, with a scale of their own.
+    """
+    from onnxruntime.quantization import quantize_dynamic
+
+    with tempfile.TemporaryDirectory() as scratch:
+        whole, path = (os.path.join(scratch, name) for name in ("whole.onnx", "int8.onnx"))
+        with open(whole, "wb") as file:
+            file.write(content)
+        quantize_dynamic(whole, path)
+        with open(path, "rb") as file:
+            content = file.read()
+    return content, _onnx_runner(content)
+
+
+def _onnx_runner(content):
+    import onnxruntime
+
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return content, lambda **arrays: dict(zip(names, session.run(None, arrays), strict=True))
-
-
-def _require_onnx():
-    what = "ONNX is written with tf2onnx and tried with onnxruntime"
-    require_modules(what, "onnx", "onnxruntime", "tf2onnx")
+    return lambda **arrays: dict(zip(names, session.run(None, arrays), strict=True))
 
 
 def _differences(exported, run, folder):
@@ -142,7 +214,7 @@ def _differences(exported, run, folder):
     Raises:
       UserError: a difference is not finite.
     """
-    with open(os.path.join(folder, "assets", "vocab.txt"), encoding="utf-8") as file:
+    with open(_vocabulary(folder), encoding="utf-8") as file:
         vocab_size = sum(1 for _ in file)
     function = exported.signatures[SIGNATURE]
     specs = function.structured_input_signature[1]

@@ -33,9 +33,15 @@ class ConvertExportSettings:
     output_file: str | None = flag(None, "File to write: NAME.tflite or NAME.onnx.")
     variant: str = flag(
         "float32",
-        "Dtype of the weights; TFLite only. float16: all weights, half the size; dynamic_range: "
+        "Dtype of the weights. float16 (TFLite only): all weights, half the size; dynamic_range: "
         "matrices become int8, a quarter of the size.",
         choices=("float32", "float16", "dynamic_range"),
+    )
+    texts: str = flag(
+        "nezha_tf/resources/sample_corpus.txt",
+        "File of texts, one a line, on which the smaller file is compared with one in float32; "
+        "default: the sample of the package.",
+        read_with={"variant": ("float16", "dynamic_range")},
     )
 
 

@@ -34,6 +34,7 @@ _WITHOUT_EFFECT = (
     "predict_file",
     "do_export",
     "export_dir",
+    "record",
 )
 
 
@@ -125,6 +126,15 @@ def kept(settings):
         if hub.holds(path) or os.path.dirname(path) == os.path.dirname(f"{folder}/"):
             flags[name] = None
     return flags
+
+
+def of_training(settings):
+    """Returns a dict of flag to value: those of `kept` that have a value and affect training."""
+    return {
+        name: value
+        for name, value in kept(settings).items()
+        if value is not None and name not in _WITHOUT_EFFECT
+    }
 
 
 def note_of(changes):

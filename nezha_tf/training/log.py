@@ -1,4 +1,4 @@
-"""The log of a run: lines on the screen, metrics in files, TensorBoard, throughput."""
+"""The log of a run: lines on the screen, and the file of its metrics."""
 
 import collections
 import json
@@ -9,15 +9,10 @@ import tensorflow as tf
 from nezha_tf.checkpoints.name_table import tf1_name
 from nezha_tf.checkpoints.run_folder import METRICS_FILE, read_metrics
 from nezha_tf.objectives.losses import WeightedMean
+from nezha_tf.training.records import Record
 from nezha_tf.util import console, storage
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.files import write_text
-
-# The metadata of tf.summary.scalar. That function requires TensorBoard, which is needed to view
-# summaries but not to write them.
-_SCALAR = tf.compat.v1.SummaryMetadata(
-    plugin_data={"plugin_name": "scalars"}, data_class="DATA_CLASS_SCALAR"
-)
 
 
 class Averages:
@@ -47,13 +42,10 @@ class Averages:
         return {**means, **({"loss": sum(losses)} if losses else {})}
 
 
-class SilentRecord:
-    """The log of workers that are not the chief; it writes nothing."""
+class SilentScreen:
+    """The screen of workers that are not the chief; it shows nothing."""
 
     def advance(self, steps):
-        pass
-
-    def write(self, step, values):
         pass
 
     def show(self, values):
@@ -66,18 +58,14 @@ class SilentRecord:
         pass
 
 
-class RunRecord:
-    """Writes the log of a run to the screen and to files in its folder."""
+class Screen:
+    """Shows the progress of a run."""
 
-    def __init__(self, folder, first_step, last_step):
+    def __init__(self, first_step, last_step):
         """Args:
-        folder: the run's folder; entries of steps after `first_step` are removed from its files.
         first_step: the step from which the run continues.
         last_step: the step at which it ends.
         """
-        self._path = os.path.join(folder, METRICS_FILE)
-        _drop_later_entries(self._path, first_step)
-        self._writer = tf.summary.create_file_writer(os.path.join(folder, "summaries"))
         self._bar = console.progress(
             total=last_step, initial=first_step, desc="training", unit="step"
         )
@@ -86,27 +74,29 @@ class RunRecord:
         """Counts steps on the progress bar."""
         self._bar.update(steps)
 
-    def write(self, step, values):
-        """Logs values (dict of name to float) at a step."""
-        with storage.open_binary(self._path, "ab") as file:
-            file.write((json.dumps({"step": step, **values}) + "\n").encode())
-        with self._writer.as_default(step):
-            for name, value in values.items():
-                tf.summary.write(name, tf.constant(value, tf.float32), metadata=_SCALAR)
-        self._writer.flush()
-
     def show(self, values):
         """Shows values beside the progress bar."""
         self._bar.set_postfix_str(" ".join(f"{name} {value}" for name, value in values.items()))
 
     def say(self, line):
         """Prints a line without breaking the progress bar."""
-        self._bar.write(line)
+        console.say(line)
 
     def close(self):
-        """Closes the progress bar and the summaries."""
+        """Closes the progress bar."""
         self._bar.close()
-        self._writer.close()
+
+
+class MetricsFile(Record):
+    """Writes `metrics.jsonl`; entries of steps after that of the start are removed from it."""
+
+    def start(self, folder, flags, step):
+        self._path = os.path.join(folder, METRICS_FILE)
+        _drop_later_entries(self._path, step)
+
+    def scalars(self, step, values):
+        with storage.open_binary(self._path, "ab") as file:
+            file.write((json.dumps({"step": step, **values}) + "\n").encode())
 
 
 def _drop_later_entries(path, step):
@@ -118,14 +108,16 @@ def _drop_later_entries(path, step):
 class Journal:
     """Writes the entries of a run's log."""
 
-    def __init__(self, record, monitor, throughput, watch):
+    def __init__(self, screen, records, monitor, throughput, watch):
         """Args:
-        record: `RunRecord`, or `SilentRecord`.
+        screen: `Screen`, or `SilentScreen`.
+        records: `Records`.
         monitor: `Monitor`.
         throughput: `Throughput`.
         watch: `DivergenceWatch`.
         """
-        self._record = record
+        self._screen = screen
+        self._records = records
         self._monitor = monitor
         self._throughput = throughput
         self._watch = watch
@@ -136,7 +128,7 @@ class Journal:
 
     def advance(self, made, count, tokens):
         """Counts updates (`made`), computed steps with skipped ones (`count`), and tokens."""
-        self._record.advance(made)
+        self._screen.advance(made)
         self._throughput.add(count, tokens)
 
     def leave_out(self, seconds):
@@ -145,7 +137,7 @@ class Journal:
 
     def say(self, line):
         """Prints a line."""
-        self._record.say(line)
+        self._screen.say(line)
 
     def log(self, step, averages, report):
         """Writes an entry.
@@ -167,20 +159,20 @@ class Journal:
         entry.update(self._monitor.values(report))
         entry.update(self._throughput.rates())
         self._throughput.restart()
-        self._record.write(step, entry)
-        self._record.show(brief(entry))
+        self._records.scalars(step, entry)
+        self._screen.show(brief(entry))
         self._watch.check(step, entry)
         return entry
 
     def log_evaluation(self, step, results):
         """Writes the results of an evaluation; see `log_evaluation`."""
-        return log_evaluation(self._record, step, results)
+        return log_evaluation(self._records, step, results)
 
 
-def log_evaluation(record, step, results):
-    """Writes the results of an evaluation; returns them with their names in the log."""
+def log_evaluation(records, step, results):
+    """Tells `Records` the results of an evaluation; returns them with their names in the log."""
     found = {f"eval_{name}": value for name, value in results.items()}
-    record.write(step, found)
+    records.scalars(step, found)
     return found
 
 

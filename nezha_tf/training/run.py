@@ -24,17 +24,20 @@ from nezha_tf.training import (
 from nezha_tf.training.log import (
     DivergenceWatch,
     Journal,
+    MetricsFile,
     Monitor,
-    RunRecord,
-    SilentRecord,
+    Screen,
+    SilentScreen,
     log_evaluation,
 )
 from nezha_tf.training.loop import Feed, Loop, StopRequest
 from nezha_tf.training.output_folder import alone_in
 from nezha_tf.training.precision import with_precision
 from nezha_tf.training.recipe import Recipe
+from nezha_tf.training.records import Records, made
 from nezha_tf.training.saving import CheckpointsBeside, random_states, training_state
 from nezha_tf.training.step import TrainStep
+from nezha_tf.training.summaries import Summaries
 from nezha_tf.training.throughput import throughput_of
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, require_flag
@@ -157,6 +160,7 @@ class Run:
         self._is_chief = devices.is_chief(strategy)
         self._folder = settings.output_dir
         self._before = before
+        self._records = Records(self._recorders() if self._is_chief else ())
         with strategy.scope():
             self._model = task.make_model(settings.precision)
         self._evaluation = task.make_evaluation(strategy, self._model) if settings.do_eval else None
@@ -168,10 +172,17 @@ class Run:
           Dict of "train NAME", "eval NAME" and "predict NAME" to number; only the chief
           predicts. With --layer_mix also the `LayerMix.values`, "layer_mix NAME".
         """
+        with self._records as records:
+            records.results = self._carried_out()
+        return records.results
+
+    def _carried_out(self):
         settings, found, trained = self._settings, {}, {}
         for line in (self._description(), *self._task.notes):
             self._say(line)
         started = time.monotonic()
+        if not settings.do_train:
+            self._start_records(None)
         if settings.do_train:
             step, trained = self._train()
             found = {f"train {name}": value for name, value in trained.items()}
@@ -233,6 +244,7 @@ class Run:
                 f"the workers would continue from different steps (this one from {first_step}): "
                 f"--output_dir={self._folder} must be one folder that all of them see"
             )
+        self._start_records(first_step)
         plan = recipe.make_plan(self._settings)
         entry = self._evaluate_restored(checkpoints, plan, first_step) if restored else {}
         has_stalled = checkpoints.has_stalled(first_step, plan.patience_steps)
@@ -244,10 +256,10 @@ class Run:
         checkpoints.clean()
         with StopRequest() as stop:
             with (
-                contextlib.closing(self._record(first_step)) as record,
+                contextlib.closing(self._screen(first_step)) as screen,
                 contextlib.closing(checkpoints),
             ):
-                loop = self._loop(parts, train_step, plan, checkpoints, record, stop)
+                loop = self._loop(parts, train_step, plan, checkpoints, screen, stop)
                 entry = loop.run(first_step)
             # The other workers read the folder when the chief has written everything. A signal
             # may have come after the last steps, to one of them.
@@ -267,8 +279,7 @@ class Run:
             return {}
         self._say(f"evaluating the checkpoint of step {step}, which was not done before")
         results = self._evaluate(self.compiled.recipe.moving_average)
-        with contextlib.closing(self._record(step)) as record:
-            found = log_evaluation(record, step, results)
+        found = log_evaluation(self._records, step, results)
         checkpoints.note_evaluation(step, results)
         return found
 
@@ -303,15 +314,24 @@ class Run:
             self._is_chief,
         )
 
-    def _record(self, first_step):
-        if not self._is_chief:
-            return SilentRecord()
-        return RunRecord(self._folder, first_step, self._settings.num_train_steps)
+    def _recorders(self):
+        """Returns the list of `Record`: the log of a run that trains, and those of --record."""
+        settings = self._settings
+        own = [MetricsFile(), Summaries(model_card.changed_flags(settings))]
+        return [*(own if settings.do_train else ()), *made(settings.record or ())]
 
-    def _loop(self, parts, train_step, plan, checkpoints, record, stop):
+    def _start_records(self, step):
+        self._records.start(self._folder, flag_history.of_training(self._settings), step)
+
+    def _screen(self, first_step):
+        is_shown = self._is_chief
+        return Screen(first_step, self._settings.num_train_steps) if is_shown else SilentScreen()
+
+    def _loop(self, parts, train_step, plan, checkpoints, screen, stop):
         settings, reader = self._settings, self._task.train_reader
         journal = Journal(
-            record,
+            screen,
+            self._records,
             Monitor(train_step, parts.optimizer, parts.loss_scale, reader),
             throughput_of(settings, self._strategy, self._task, self._model.compute_dtype),
             DivergenceWatch(
@@ -445,6 +465,7 @@ def _check(settings):
     )
     flag_lines(flags_of(settings))  # what the run's flag file cannot hold is told before the work
     files.require_folder(settings.output_dir, "output_dir")
+    made(settings.record or ())  # what is wrong with them is told before the work
     if settings.plot:
         from nezha_tf.pictures.fonts import require_matplotlib
 

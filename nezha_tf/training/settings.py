@@ -231,6 +231,11 @@ class RecordSettings:
         "products that is measured at the start (not on a TPU).",
         0,
     )
+    record: tuple[str, ...] | None = flag(
+        None,
+        "Classes that also record the run, each as MODULE:CLASS, comma-separated; "
+        "nezha_tf.training.trackers has MLflow and WandB.",
+    )
     plot: bool = flag(False, "Draw curves.png at the end; needs the extra [plot].")
     do_export: bool = flag(False, "Export the best checkpoint as a SavedModel that takes raw text.")
     export_dir: str | None = flag(

@@ -30,6 +30,14 @@ def progress(iterable=None, **options):
     return tqdm(iterable, disable=not sys.stderr.isatty(), dynamic_ncols=True, **options)
 
 
+def say(line):
+    """Prints a line above the progress bars, if there are any."""
+    from tqdm import tqdm
+
+    tqdm.write(line)
+    sys.stdout.flush()
+
+
 def plural(count, noun):
     """Returns "1 document" or "2,000 documents"."""
     return f"{count:,} {noun}{'s' * (count != 1)}"

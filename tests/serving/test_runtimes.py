@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from commands import assert_one_line, run
-from export_folders import ask, make_export, write_folder
+from export_folders import VOCABULARY, ask, make_export, write_folder
 
+from nezha_tf import FullTokenizer
 from nezha_tf.checkpoints.tf1 import write_tensors
 from nezha_tf.serving import runtimes
 from nezha_tf.serving.export import export_folder
@@ -21,6 +22,16 @@ SETTINGS = {
     "label_type": "single",
     "labels": ["差评", "好评", "中评"],
     "is_pair": False,
+}
+QUESTIONS = {
+    "task": "reading_comprehension",
+    "max_seq_length": 24,
+    "max_query_length": 12,
+    "doc_stride": 8,
+    "max_answer_length": 5,
+    "n_best_size": 4,
+    "version_2_with_negative": True,
+    "null_score_diff_threshold": 0.0,
 }
 CHOICES = {"task": "multiple_choice", "max_seq_length": 24, "has_blanks": False}
 # Largest differences in probability.
@@ -37,9 +48,16 @@ def choices(tmp_path_factory):
     return make_export(tmp_path_factory.mktemp("choices") / "model", CHOICES)
 
 
-def convert(saved_model, output_file, variant="float32"):
+def convert(saved_model, output_file, variant="float32", **settings):
     paths = {"saved_model": str(saved_model), "output_file": str(output_file)}
-    return convert_export(ConvertExportSettings(**paths, variant=variant))
+    return convert_export(ConvertExportSettings(**paths, variant=variant, **settings))
+
+
+def onnx_runner(path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(str(path))
+    names = [output.name for output in session.get_outputs()]
+    return lambda **inputs: dict(zip(names, session.run(None, inputs), strict=True))
 
 
 def assert_same(run, exported, tolerance, shapes=((1, 2), (6, 24), (3, 9))):
@@ -63,7 +81,9 @@ def test_tflite_in_three_sizes(exported, choices, tmp_path):
     sizes = []
     for variant, tolerance in TOLERANCES.items():
         path = tmp_path / f"{variant}.tflite"
-        assert "probabilities" in convert(exported, path, variant)
+        told = convert(exported, path, variant)
+        assert "probabilities" in told
+        assert ("against float32" in told) == (variant != "float32")
         assert_same(
             tf.lite.Interpreter(str(path)).get_signature_runner("from_ids"), exported, tolerance
         )
@@ -88,12 +108,64 @@ def test_onnx(request, tmp_path, name, axes, shapes):
     convert(saved_model, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
     assert all(spec.shape == axes for spec in session.get_inputs())
-    names = [output.name for output in session.get_outputs()]
+    assert_same(onnx_runner(tmp_path / "model.onnx"), saved_model, 1e-5, shapes)
 
-    def run(**inputs):
-        return dict(zip(names, session.run(None, inputs), strict=True))
 
-    assert_same(run, saved_model, 1e-5, shapes)
+@pytest.mark.parametrize(
+    "settings, shapes",
+    (
+        (SETTINGS, ((1, 2), (6, 24))),
+        (CHOICES, ((2, 4, 9), (1, 2, 24))),
+        (QUESTIONS, None),
+    ),
+)
+def test_onnx_in_int8_tells_what_it_loses(tmp_path, settings, shapes):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("tf2onnx")
+    export = make_export(tmp_path / "model", settings)
+    texts = tmp_path / "texts.txt"
+    lines = ["今天很冷。", "房间很干净，ABC服务也好。", "他去了长安城。", "不好", "雨下个不停"]
+    texts.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+    readme = (export / "README.md").read_text(encoding="utf-8")
+    whole, small = tmp_path / "whole.onnx", tmp_path / "small.onnx"
+    convert(export, whole)
+    assert (export / "README.md").read_text(encoding="utf-8") == readme
+    told = convert(export, small, "dynamic_range", texts=str(texts))
+    assert small.stat().st_size < 0.5 * whole.stat().st_size
+    if shapes:
+        assert_same(onnx_runner(small), export, TOLERANCES["dynamic_range"], shapes)
+    # The table again, from the two files.
+    size = f"{whole.stat().st_size:,} bytes"
+    table = told[told.index("dynamic_range against float32") :]
+    assert table.splitlines()[0] == f"dynamic_range against float32 ({size}), on 5 texts:"
+    rows = {row.split("  ")[1]: row.split() for row in table.splitlines()[1:]}
+    inputs = inputs_of(lines, 3 if settings is CHOICES else 2)
+    one, other = onnx_runner(whole)(**inputs), onnx_runner(small)(**inputs)
+    for name, values in one.items():
+        if values.dtype.kind == "f":
+            difference = np.abs(values - other[name])
+            assert f"{difference.max():.1e}" in rows[name]
+        else:
+            assert f"{np.mean(values == other[name]):.2%}" in rows[name]
+    text = (export / "README.md").read_text(encoding="utf-8")
+    note = f"## `small.onnx`\n\n{small.stat().st_size:,} bytes.\n\n```text\n{table}\n```\n"
+    assert text == f"{readme}\n{note}"
+    # Again: the note is not there twice.
+    convert(export, small, "dynamic_range", texts=str(texts))
+    assert (export / "README.md").read_text(encoding="utf-8") == text
+
+
+def inputs_of(lines, rank):
+    """Returns the inputs for texts with the tokenizer of Python, in their order."""
+    tokenizer = FullTokenizer(str(VOCABULARY))
+    lines = sorted(lines, key=lambda line: len(tokenizer.tokenize(line)))
+    rows = [["[CLS]", *tokenizer.tokenize(line), "[SEP]"] for line in lines]
+    rows = [tokenizer.convert_tokens_to_ids(row) for row in rows]
+    rows += [[]] * (3 if rank == 3 else 0)
+    ids = np.array([row + [0] * (max(map(len, rows)) - len(row)) for row in rows], "int32")
+    ids = ids.reshape(2, 4, -1) if rank == 3 else ids
+    mask = (ids > 0).astype("int32")
+    return {"input_ids": ids, "input_mask": mask, "segment_ids": np.zeros_like(ids)}
 
 
 @pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
@@ -109,7 +181,7 @@ def test_a_model_of_nan_is_not_called_the_same(tmp_path):
     assert not (tmp_path / "out.tflite").exists()
 
 
-def test_mistakes_are_one_line(exported, tmp_path, monkeypatch):
+def test_mistakes_are_one_line(exported, tmp_path, tmp_path_factory, monkeypatch):
     for saved_model, name, variant, message in (
         (exported, "model.pb", "float32", r"must end in \.tflite or \.onnx"),
         (exported, "model.onnx", "float16", "--variant=float16 is for TFLite"),
@@ -117,6 +189,18 @@ def test_mistakes_are_one_line(exported, tmp_path, monkeypatch):
     ):
         with pytest.raises(UserError, match=message):
             convert(saved_model, tmp_path / name, variant)
+    for content, message in (
+        (None, "--texts=.*texts.txt is not there"),
+        (b"\n \n", "texts.txt has no text"),
+        ("好".encode("gbk"), "texts.txt is not UTF-8; convert it"),
+    ):
+        texts = tmp_path_factory.mktemp("texts") / "texts.txt"
+        if content is not None:
+            texts.write_bytes(content)
+        with pytest.raises(UserError, match=message):
+            convert(exported, tmp_path / "model.tflite", "dynamic_range", texts=str(texts))
+    with pytest.raises(UserError, match="--texts=a.txt does nothing with --variant=float32"):
+        convert(exported, tmp_path / "model.tflite", texts="a.txt")
     monkeypatch.setitem(sys.modules, "tf2onnx", None)
     with pytest.raises(UserError, match=r"pip install -e '\.\[onnx\]'"):
         convert(exported, tmp_path / "model.onnx")
