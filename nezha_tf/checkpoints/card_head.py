@@ -100,13 +100,13 @@ def completed(text, folder, keys):
     The lines are taken as they stand there.
 
     Args:
-      text: the text of a new card, with a head.
+      text: the text of the new card; that of an older run has no head, and stays as it is.
       folder: a folder with a card, or without one.
       keys: which keys of the head, such as `OF_USER`.
     """
     there, found = _keys_of(text), _keys_of(start_of(folder))
     lines = (found[key] for key in keys if key in found and key not in there)
-    return text.replace("\n", "\n" + "".join(lines), 1)
+    return text.replace("\n", "\n" + "".join(lines), 1) if _HEAD.match(text) else text
 
 
 def _keys_of(text):

@@ -351,6 +351,10 @@ def test_what_the_user_wrote_into_a_head_stays(tmp_path):
     model_card.copy(tmp_path / "run", tmp_path / "old")
     card = (tmp_path / "old" / "README.md").read_text()
     assert card == f"---\n{lines}language: zh\n---\n{model_card.MARK}\n# new\n"
+    older = f"{model_card.MARK}\n# of an older run\n"
+    (tmp_path / "run" / "README.md").write_text(older)
+    model_card.copy(tmp_path / "run", tmp_path / "old")
+    assert (tmp_path / "old" / "README.md").read_text() == older
 
 
 def test_large_inputs_of_a_card_are_one_row(tmp_path, monkeypatch):
