@@ -15,8 +15,10 @@ from commands import (
     run,
     run_anew,
     run_pretraining,
+    start,
 )
 from conftest import REPOSITORY, RESOURCES
+from waiting import ended
 
 from nezha_tf.util import locks
 
@@ -200,7 +202,9 @@ def test_text_that_comes_into_no_example_is_told(folder):
 def test_two_runs_do_not_write_the_same_set(folder):
     with locks.held(str(folder / ".new.tfrecord.lock"), "here"):
         for output in ("--output_file=new.tfrecord", "--eval_output_file=new.tfrecord"):
-            result = create_data(folder, "--output_file=other.tfrecord", output)
+            # A process may take a lock of its own again, so this one cannot be the other run.
+            flags = (*MAKING_DATA, "--output_file=other.tfrecord", output)
+            result = ended(start("tools/create_pretraining_data.py", *flags, folder=folder))
             assert_one_line(result, f"another run (process {os.getpid()} on", "new.tfrecord;")
         assert not (folder / "new.tfrecord").exists()
     made = create_data(folder, "--output_file=new.tfrecord")

@@ -83,7 +83,7 @@ def test_a_program_of_a_user(tmp_path):
 def test_a_checker_sees_the_names_that_are_imported_on_first_use():
     source = (REPOSITORY / "nezha_tf" / "__init__.py").read_text()
     block = source.partition("if typing.TYPE_CHECKING:\n")[2].partition("\nelse:")[0]
-    names = re.findall(r" as ([a-zA-Z]\w*)$|^    (\w+) = _", block, re.MULTILINE)
+    names = re.findall(r" as ([a-zA-Z]\w*),?$|^    (\w+) = _", block, re.MULTILINE)
     assert sorted(filter(None, (name for pair in names for name in pair))) == nezha_tf.__all__
     assert (REPOSITORY / "nezha_tf" / "py.typed").is_file()
     for module, name in re.findall(r"from (\S+) import (\w+) as [A-Za-z]", block):

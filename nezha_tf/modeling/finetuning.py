@@ -1,7 +1,10 @@
 """The models of the understanding tasks: the encoder with a linear layer on its output."""
 
+from typing import Any
+
 from keras import ops
 
+from nezha_tf.config import NezhaConfig
 from nezha_tf.modeling.configured import NezhaModel
 from nezha_tf.modeling.crf import LinearChain
 from nezha_tf.modeling.dropout import Dropout
@@ -20,7 +23,14 @@ class NezhaForSequenceClassification(NezhaModel):
     reads = "pooled_output"
     head_dropout = 0.1
 
-    def __init__(self, config, num_labels, max_seq_length=None, layer_mix=False, **kwargs):
+    def __init__(
+        self,
+        config: NezhaConfig,
+        num_labels: int,
+        max_seq_length: int | None = None,
+        layer_mix: bool = False,
+        **kwargs: Any,
+    ):
         """Args:
         config: a `NezhaConfig`.
         num_labels: L; 1 for regression.
@@ -95,7 +105,13 @@ class NezhaForQuestionAnswering(NezhaForSequenceClassification):
     reads = "sequence_output"
     head_dropout = 0.0
 
-    def __init__(self, config, max_seq_length=None, layer_mix=False, **kwargs):
+    def __init__(
+        self,
+        config: NezhaConfig,
+        max_seq_length: int | None = None,
+        layer_mix: bool = False,
+        **kwargs: Any,
+    ):
         super().__init__(config, 2, max_seq_length, layer_mix, **kwargs)
 
     def outputs(self, inputs, training=False):
@@ -115,7 +131,13 @@ class NezhaForMultipleChoice(NezhaForSequenceClassification):
 
     ids_rank = 3
 
-    def __init__(self, config, max_seq_length=None, layer_mix=False, **kwargs):
+    def __init__(
+        self,
+        config: NezhaConfig,
+        max_seq_length: int | None = None,
+        layer_mix: bool = False,
+        **kwargs: Any,
+    ):
         super().__init__(config, 1, max_seq_length, layer_mix, **kwargs)
 
     def outputs(self, inputs, training=False):

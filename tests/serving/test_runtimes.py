@@ -199,7 +199,7 @@ def test_mistakes_are_one_line(exported, tmp_path, tmp_path_factory, monkeypatch
             texts.write_bytes(content)
         with pytest.raises(UserError, match=message):
             convert(exported, tmp_path / "model.tflite", "dynamic_range", texts=str(texts))
-    with pytest.raises(UserError, match="--texts=a.txt does nothing with --variant=float32"):
+    with pytest.raises(UserError, match=r"--texts=a\.txt does nothing with --variant=float32"):
         convert(exported, tmp_path / "model.tflite", texts="a.txt")
     monkeypatch.setitem(sys.modules, "tf2onnx", None)
     with pytest.raises(UserError, match=r"pip install -e '\.\[onnx\]'"):
