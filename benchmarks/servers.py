@@ -18,7 +18,7 @@ class Served(NamedTuple):
 
     Attributes:
       model: the folder of a run of classification.
-      made: a folder with `export`, `hugging_face`, `model.onnx` and a `.tflite` for each variant.
+      made: a folder with `export`, `hugging_face`, and a `.tflite` and a `.onnx` for each variant.
     """
 
     model: str
@@ -88,7 +88,7 @@ def make_tflite(served, texts, batch_size, variant):
     return _in_batches(of_batch, texts, batch_size)
 
 
-def make_onnx(served, texts, batch_size):
+def make_onnx(served, texts, batch_size, variant):
     """onnxruntime, with the tokenizer in Python."""
     import_tensorflow()
     import onnxruntime
@@ -97,7 +97,7 @@ def make_onnx(served, texts, batch_size):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
     session = onnxruntime.InferenceSession(
-        served.path("model.onnx"), options, providers=["CPUExecutionProvider"]
+        served.path(f"{variant}.onnx"), options, providers=["CPUExecutionProvider"]
     )
 
     def of_batch(batch):

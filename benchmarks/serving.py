@@ -29,6 +29,7 @@ flags.DEFINE_integer("rounds", 5, "turns that each side gets")
 flags.DEFINE_integer("steps", 2, "times in a turn through the texts")
 
 VARIANTS = ("float32", "float16", "dynamic_range")
+ONNX_VARIANTS = ("float32", "dynamic_range")
 # The largest difference in probability that counts as the same answer.
 TOLERANCES = {"float16": 1e-2, "bfloat16": 0.1, "dynamic_range": 0.3}
 
@@ -38,7 +39,7 @@ def main(_):
     machine.show()
     served = Served(FLAGS.model_folder, FLAGS.made_folder)
     sides = _sides()
-    _make_forms(served, "ours, ONNX" in sides)
+    _make_forms(served, any("ONNX" in name for name in sides))
     with open(FLAGS.texts, encoding="utf-8") as file:
         rows = [line.rstrip("\n").rsplit("\t", 1) for line in file]
     texts, labels = zip(*rows, strict=True)
@@ -62,7 +63,8 @@ def _sides():
     for variant in VARIANTS:
         sides[f"ours, TFLite {variant}"] = (make_tflite, variant)
     if all(map(importlib.util.find_spec, ("tf2onnx", "onnxruntime"))):
-        sides["ours, ONNX"] = (make_onnx,)
+        for variant in ONNX_VARIANTS:
+            sides[f"ours, ONNX {variant}"] = (make_onnx, variant)
     else:
         print("no ONNX: pip install -e '.[onnx]'")
     for name, form in forms.peers("float32", "bfloat16", "bfloat16 weights").items():
@@ -73,6 +75,8 @@ def _sides():
 def _make_forms(served, with_onnx):
     """Makes what is not there yet, by the tools."""
     targets = {f"{variant}.tflite": ("--variant", variant) for variant in VARIANTS}
+    if with_onnx:
+        targets |= {f"{variant}.onnx": ("--variant", variant) for variant in ONNX_VARIANTS}
     export = f"--saved_model={served.path('export')}"
     commands = {
         "export": ("export_saved_model", f"--model_folder={served.model}", "--output_dir"),
@@ -86,7 +90,6 @@ def _make_forms(served, with_onnx):
             name: ("convert_export", export, "=".join(variant), "--output_file")
             for name, variant in targets.items()
         },
-        **({"model.onnx": ("convert_export", export, "--output_file")} if with_onnx else {}),
     }
     root = pathlib.Path(__file__).resolve().parent.parent
     environment = {**os.environ, "PYTHONPATH": f"{root}:{os.environ.get('PYTHONPATH', '')}"}

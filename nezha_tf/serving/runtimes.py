@@ -186,7 +186,8 @@ def _onnx(exported):
 def _onnx_in_int8(content):
     """Returns the bytes of an ONNX model with its matrices as int8, and a function that runs it.
 
-    The activations are rounded to 8 bits before each product, with a scale of their own.
+    Each column of a matrix has a scale of its own. Activations are rounded to 8 bits before each
+    product.
     """
     from onnxruntime.quantization import quantize_dynamic
 
@@ -194,7 +195,7 @@ def _onnx_in_int8(content):
         whole, path = (os.path.join(scratch, name) for name in ("whole.onnx", "int8.onnx"))
         with open(whole, "wb") as file:
             file.write(content)
-        quantize_dynamic(whole, path)
+        quantize_dynamic(whole, path, per_channel=True)
         with open(path, "rb") as file:
             content = file.read()
     return content, _onnx_runner(content)

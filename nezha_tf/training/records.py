@@ -59,7 +59,7 @@ class Records(Record):
 
     def __init__(self, records):
         """Args:
-        records: list of `Record`, told in this order.
+        records: list of `Record`, told in this order, and ended in the opposite one.
         """
         self._records = records
         self.results = {}
@@ -73,7 +73,8 @@ class Records(Record):
             record.scalars(step, values)
 
     def end(self, results, error):
-        for record in self._records:
+        # The log comes last: writing its end may fail, what --record names is guarded.
+        for record in reversed(self._records):
             record.end(results, error)
 
     def __enter__(self):
