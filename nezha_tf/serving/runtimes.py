@@ -11,7 +11,8 @@ import tempfile
 import numpy as np
 import tensorflow as tf
 
-from nezha_tf.serving.export import README, open_export
+from nezha_tf.checkpoints.card_head import FILE_NAME
+from nezha_tf.serving.export import open_export
 from nezha_tf.serving.rounding import batches_of, lines_of, loss
 from nezha_tf.util import console, files
 from nezha_tf.util.errors import UserError, first_line, require_flag, require_modules
@@ -106,7 +107,7 @@ def _rank(exported):
 
 def _note_in_readme(folder, name, told, size):
     """Puts what a smaller file loses into the SavedModel's README, if it has one."""
-    path = os.path.join(folder, README)
+    path = os.path.join(folder, FILE_NAME)
     if not os.path.isfile(path):
         return
     with open(path, encoding="utf-8") as file:

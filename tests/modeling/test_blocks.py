@@ -27,7 +27,7 @@ def encoder_of(changes, encoding="absolute", model=NezhaEncoder, **sizes):
     """Returns a model with random biases and scales, too."""
     keras.utils.set_random_seed(1)
     sizes = {**SIZES, "initializer_range": 0.3, **changes, **sizes}
-    made = model(NezhaConfig(position_encoding=encoding, **sizes), all_outputs=True)
+    made = model(NezhaConfig(position_encoding=encoding, **sizes))
     rng = np.random.default_rng(2)
     for variable in made.trainable_variables:
         if len(variable.shape) == 1:

@@ -287,7 +287,9 @@ class Pooled(keras.Model):
 def test_the_encoder_is_part_of_a_users_model(num_replicas, optimizer):
     case = CASES["NezhaForSequenceClassification"]
     devices = [f"CPU:{number}" for number in range(num_replicas)]
-    with tf.distribute.MirroredStrategy(devices).scope():
+    # Sums that wait for each other have numbers that each strategy of a process begins anew.
+    sums = tf.distribute.ReductionToOneDevice()
+    with tf.distribute.MirroredStrategy(devices, sums).scope():
         model = Pooled()
         model.compile(optimizer(1e-2, epsilon=1e-3), loss=CROSS_ENTROPY)
     losses = model.fit(case.inputs(), case.targets(), epochs=4, verbose=0).history["loss"]

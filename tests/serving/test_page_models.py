@@ -125,7 +125,7 @@ def test_the_page_shows_all_texts_that_the_search_finds(models):
 def test_blanks_and_attention(models):
     found = models["Fill in"]["nezha"](text="他在[MASK]京[MASK]")
     assert found["num_masks"] == len(found["candidates"]) == 2
-    figure, line = models["Attention"]["reviews"](TEXT, "", ["-1"], ["1"], all_outputs=True)
+    figure, line = models["Attention"]["reviews"](TEXT, "", ["-1"], ["1"])
     assert line == "" or "U+" in line
     assert "layer 0, head 1" in [panel.get_title() for panel in figure.axes]
 
@@ -155,7 +155,7 @@ def test_mistakes_are_told(models, folders, tmp_path):
         (lambda: answer(question="甲", passage="\n"), "the passage holds no token"),
         (lambda: choose(context="甲", question="乙", choices=["a", "\u200b"]), "a choice holds no"),
         (lambda: models["Writing"]["titles"](text=None), "the text holds no token"),
-        (lambda: models["Attention"]["names"]("", "", [], [], all_outputs=True), "holds no token"),
+        (lambda: models["Attention"]["names"]("", "", [], []), "holds no token"),
         (lambda: open_models([str(tmp_path)]), "no weights in"),
         (lambda: open_models([damaged_export(tmp_path)]), "is no export"),
         (lambda: open_models([folders["names"][0]] * 2), "a folder twice"),
