@@ -129,7 +129,8 @@ def crf(path, made):
     trainable, others = values_of(model)
 
     def loss_of(trainable):
-        outputs, _ = model.stateless_call(trainable, others, objective.inputs(batch))
+        inputs = objective.inputs(batch)
+        outputs, _ = model.stateless_call(trainable, others, inputs, all_outputs=True)
         loss = objective.losses(outputs, batch)["tagging_loss"]
         return loss.over(loss.weight), objective.predictions(outputs)
 

@@ -19,6 +19,8 @@ import forked_programs
 forked_programs.install()
 """
 NOTEBOOKS = sorted((REPOSITORY / "examples").glob("*.ipynb"))
+# The page whose blocks a notebook has; they are run once.
+OF_PAGE = {"in_python_and_keras": "docs/en/keras.md"}
 
 
 @pytest.fixture
@@ -62,7 +64,16 @@ def test_notebooks_run(clone, notebook):
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert all(cell.get("outputs", []) == [] for cell in cells), "store no outputs"
+    if notebook.stem in OF_PAGE:
+        blocks = pages.blocks(OF_PAGE[notebook.stem], "python")
+        texts = [filled_lines(block.text) for block in blocks if block.is_run]
+        assert code and all(filled_lines(cell) in texts for cell in code)
+        return
     run_python(clone, "\n\n".join((QUICK_PROGRAMS, *code)))
+
+
+def filled_lines(text):
+    return [line for line in text.splitlines() if line]
 
 
 def test_there_are_notebooks():

@@ -79,10 +79,12 @@ def assert_same(run, exported, tolerance, shapes=((1, 2), (6, 24), (3, 9))):
 
 @pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
 def test_tflite_in_three_sizes(exported, choices, tmp_path):
-    sizes = []
+    sizes, texts = [], tmp_path / "texts.txt"
+    texts.write_text("房间很干净\n服务太差\n早餐好吃", encoding="utf-8")
     for variant, tolerance in TOLERANCES.items():
         path = tmp_path / f"{variant}.tflite"
-        told = convert(exported, path, variant)
+        few = {} if variant == "float32" else {"texts": str(texts)}
+        told = convert(exported, path, variant, **few)
         assert "probabilities" in told
         assert ("against float32" in told) == (variant != "float32")
         assert_same(
