@@ -7,7 +7,6 @@ prints the example; add it as `hypothesis.example` to the test, so that it is tr
 import math
 import os
 
-import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers
 
@@ -45,12 +44,3 @@ def examples(count):
 def is_long():
     """Whether this is a long search."""
     return settings.get_current_profile_name() == LONG
-
-
-def long_only(test):
-    """Marks a test that asserts at length what shorter ones do, for `pytest -m long` alone.
-
-    The suite has a limit of time.
-    """
-    reason = "python -m pytest -m long"
-    return pytest.mark.long(pytest.mark.skipif(not is_long(), reason=reason)(test))

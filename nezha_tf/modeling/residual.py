@@ -30,11 +30,11 @@ class Residual(Configured, keras.layers.Layer):
 
     def before(self, states):
         """Returns what the sublayer reads, of the shape of the states, [B, T, hidden_size]."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no before()")
 
     def call(self, states, update, training=False, dropout_key=None):
         """Adds `update`, the sublayer's result, to the states; for the key see `Dropout.call`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no call()")
 
 
 class PostNorm(Residual):

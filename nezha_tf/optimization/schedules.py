@@ -39,7 +39,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def _after_warmup(self, step):
         """Returns the rate of a step, a float32 scalar of at most `num_train_steps`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no _after_warmup()")
 
     def get_config(self):
         names = ("learning_rate", "num_train_steps", "num_warmup_steps")

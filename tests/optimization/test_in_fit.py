@@ -32,9 +32,7 @@ def test_steps_of_fit_are_the_originals(golden, name, optimizer):
     model = load_golden_model(name)
     schedule = warmup_linear_decay(1e-3, num_train_steps=10, num_warmup_steps=3)
     whole = LossOf(model)
-    whole.compile(
-        optimizer(schedule, global_clipnorm=1.0), loss=lambda _, output: output, jit_compile=False
-    )
+    whole.compile(optimizer(schedule, global_clipnorm=1.0), loss=lambda _, output: output)
     batch = golden_batch(golden(f"{name}/forward"))
     data = tf.data.Dataset.from_tensors((batch, tf.zeros(1))).repeat(5)
     whole.fit(data, verbose=0)
@@ -75,7 +73,7 @@ def test_five_steps_of_the_papers_lamb(golden, way):
     optimizer = Lamb(0.01, variant="paper", weight_decay_rate=0.01, **options)
     if way == "loss scale":
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer, initial_scale=2.0**10)
-    model.compile(optimizer, loss=lambda _, output: output, jit_compile=False)
+    model.compile(optimizer, loss=lambda _, output: output)
     data = tf.data.Dataset.from_tensors((tf.zeros(1), tf.zeros(1))).repeat(5 * count)
     model.fit(data, verbose=0)
     for name, weight in zip(model.names, model.weights, strict=True):
@@ -101,7 +99,7 @@ def test_gradients_of_rows_are_those_of_the_whole_table(make):
     weights = []
     for as_rows in (True, False):
         model = words(as_rows)
-        model.compile(make(0.1, exclude_from_weight_decay=()), loss="mse", jit_compile=False)
+        model.compile(make(0.1, exclude_from_weight_decay=()), loss="mse")
         model.fit(IDS, np.ones((2, 12)), epochs=3, verbose=0)
         weights.append(model.get_weights()[0])
     np.testing.assert_allclose(weights[0], weights[1], atol=1e-6)
@@ -129,7 +127,7 @@ def test_fit_ends_with_the_moving_average_of_the_weights():
     weights = []
     for num_steps, options in ((1, {}), (2, {}), (2, {"use_ema": True, "ema_momentum": 0.5})):
         model = words(True)
-        model.compile(AdamWeightDecay(0.1, **options), loss="mse", jit_compile=False)
+        model.compile(AdamWeightDecay(0.1, **options), loss="mse")
         data = tf.data.Dataset.from_tensors((IDS, np.ones((2, 12)))).repeat(num_steps)
         model.fit(data, verbose=0)
         weights.append(model.get_weights()[0])

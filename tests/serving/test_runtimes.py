@@ -3,6 +3,7 @@
 import re
 import sys
 
+import export_folders
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -24,16 +25,7 @@ SETTINGS = {
     "labels": ["差评", "好评", "中评"],
     "is_pair": False,
 }
-QUESTIONS = {
-    "task": "reading_comprehension",
-    "max_seq_length": 24,
-    "max_query_length": 12,
-    "doc_stride": 8,
-    "max_answer_length": 5,
-    "n_best_size": 4,
-    "version_2_with_negative": True,
-    "null_score_diff_threshold": 0.0,
-}
+QUESTIONS = {**export_folders.SETTINGS["questions"], "max_seq_length": 24}
 CHOICES = {"task": "multiple_choice", "max_seq_length": 24, "has_blanks": False}
 # Largest differences in probability.
 TOLERANCES = {"float32": 1e-5, "float16": 2e-3, "dynamic_range": 3e-2}

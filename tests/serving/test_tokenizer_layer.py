@@ -1,7 +1,6 @@
 """`TokenizerLayer` in a model, in `tf.data` and by itself, against `Tokenizer`."""
 
 import keras
-import laws
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -96,7 +95,6 @@ def test_a_model_comes_back_without_other_files(tokenizer, expected, tmp_path, p
     np.testing.assert_allclose(exported.serve(texts), found, atol=1e-6)
 
 
-@laws.long_only
 def test_strings_to_the_encoder_to_logits_are_trained(tokenizer, tmp_path):
     keras.utils.set_random_seed(0)
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}

@@ -3,7 +3,6 @@
 import dataclasses
 
 import keras
-import laws
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -98,7 +97,6 @@ def test_weights_do_not_depend_on_how_a_batch_is_computed(one_device, settings):
         assert value == pytest.approx(one_device[1][name], rel=1e-4), name
 
 
-@laws.long_only
 def test_bfloat16_whose_parts_are_compiled_is_the_same_in_replicas_and_micro_batches(one_device):
     settings = {"jit_compile": True, "dtype": "mixed_bfloat16"}
     _, metrics = weights_after_20_steps(count=2, accumulation_steps=2, **settings)

@@ -5,7 +5,6 @@ import json
 import math
 import os
 
-import laws
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -68,7 +67,6 @@ def perplexity(rows):
     return math.exp(-sum(r["log_prob"] for r in rows) / sum(r["tokens"] for r in rows))
 
 
-@laws.long_only
 def test_it_knows_more_than_how_often_characters_stand(scored):
     """Counts of the other sentences of the same texts know their topics, but no context."""
     vocabulary = open_folder("mini").tokenizer.vocabulary

@@ -6,7 +6,6 @@ import json
 import math
 import sys
 
-import laws
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -163,7 +162,6 @@ class OtherReplicas(tf.distribute.MirroredStrategy):
     _collective_key_base = 1000
 
 
-@laws.long_only
 def test_a_second_seed_compiles_nothing_and_is_a_run_as_any_other(data, tmp_path):
     """On replicas, each of which has its own dropout, which also starts again."""
     settings = settings_in(data, tmp_path, num_train_steps=2, learning_rate=1e-2, do_predict=False)

@@ -6,7 +6,6 @@ import json
 import random
 import sys
 
-import laws
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -81,7 +80,6 @@ def printed(output, name):
     return float(next(line for line in output.splitlines() if name in line).split()[-1])
 
 
-@laws.long_only
 def test_copying_is_learnt_from_masked_targets(data, settings, tmp_path, capsys):
     """To the texts of sources that were not in training."""
     changes = {"do_train": True, "do_eval": True, "do_predict": True, "best_metric": "exact_match"}
