@@ -34,6 +34,11 @@ SHARED = REPOSITORY.parent / "shared"
 # would inherit this, but some tests interrupt them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# nohup does the same with hangups, which a handler that does nothing ignores for this process only.
+# It is not done in `preexec_fn`: with one, Python copies this process with all of TensorFlow, whose
+# threads can crash both.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 # The highest memory use of a worker, with the programs that it starts.

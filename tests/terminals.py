@@ -1,16 +1,8 @@
 """Programs in a terminal of their own, which tests close."""
 
 import contextlib
-import fcntl
 import os
-import signal
 import subprocess
-import termios
-
-
-def heeds_hangups():
-    """For `preexec_fn`: under nohup these tests ignore hangups, and a program would inherit it."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class Terminal:
@@ -24,19 +16,12 @@ class Terminal:
         self._screen, inner = os.openpty()
         os.set_blocking(self._screen, False)
         self._shown = b""
-
-        def take():
-            heeds_hangups()
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
         self.process = subprocess.Popen(
-            command,
+            ("setsid", "--ctty", *command),
             cwd=folder,
             stdin=inner,
             stdout=inner,
             stderr=inner,
-            start_new_session=True,
-            preexec_fn=take,
         )
         os.close(inner)
 

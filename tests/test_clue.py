@@ -13,7 +13,6 @@ import pytest
 from clue_files import ROWS, TASKS, add_files, clue, flags_in, in_zip, results, tasks, write
 from commands import flags_of
 from conftest import REPOSITORY
-from terminals import heeds_hangups
 from waiting import ended, wait_until
 
 from nezha_tf.tasks.finetuning import data_sets
@@ -157,7 +156,6 @@ def started(tmp_path):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=heeds_hangups,
         start_new_session=True,
         env=ENVIRONMENT,
     )

@@ -11,7 +11,8 @@ from waiting import TIME_LIMIT, wait_until
 
 from nezha_tf.util import endings
 
-# It shows a line, and after the signal more of them, in the terminal and in a file.
+# It shows lines, and after the signal more of them, in the terminal and in a file. Between the end
+# of a terminal and its signal, which are microseconds apart, a line is an error: so lines are rare.
 PROGRAM = """
 import itertools, sys, time
 from nezha_tf.util import endings
@@ -22,7 +23,7 @@ with endings.asked(names.append):
         print("line", count, file=sys.stderr, flush=True)
         if names:
             break
-        time.sleep(0.01)
+        time.sleep(0.2)
     for _ in range(3):
         print(names, flush=True)
 open("names", "w").write(str(names))

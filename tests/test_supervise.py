@@ -6,7 +6,6 @@ import subprocess
 
 import pytest
 from conftest import REPOSITORY
-from terminals import heeds_hangups
 from waiting import ended, wait_until
 
 pytestmark = pytest.mark.processes
@@ -24,7 +23,6 @@ def supervise(folder, command, **environment):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=heeds_hangups,
     )
 
 

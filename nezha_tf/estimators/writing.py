@@ -12,6 +12,7 @@ from nezha_tf.data.rows import Row
 from nezha_tf.estimators.base import Estimator, OpenedModel, checked, rows_of
 from nezha_tf.generation.model import load_model
 from nezha_tf.generation.target_format import MODES
+from nezha_tf.modeling import positions
 from nezha_tf.modeling.encoder import NezhaEncoder
 from nezha_tf.objectives.uses import uses_of
 from nezha_tf.serving.export import OF_PRETRAINED, serving_of
@@ -158,17 +159,22 @@ class TextEncoder(OpenedModel):
             "-2"); see --layers of extract_features.py.
           normalize: whether each vector is divided by its length; default: what the preset says
             (a folder of sentence-transformers may), or not.
-          max_seq_length: longer texts are cut; default: the preset's, or 128.
+          max_seq_length: longer texts are cut; default: the preset's, or 128, and no more than the
+            model has positions.
           batch_size: texts in a batch.
 
         Raises:
-          UserError: a text has no token, or the model has no such layer.
+          UserError: a text has no token, the model has no such layer, or fewer positions than
+            `max_seq_length`.
         """
         task, config = self._opened.task, self._opened.config
         pooling = pooling or task.get("pooling", DEFAULTS["pooling"])
         if pooling not in POOLINGS:
             raise UserError(f"pooling={pooling!r}: give one of {', '.join(POOLINGS)}")
-        length = max_seq_length or task.get("max_seq_length") or DEFAULTS["max_seq_length"]
+        kind = positions.of(config)
+        length = task.get("max_seq_length") or DEFAULTS["max_seq_length"]
+        length = max_seq_length or min(length, kind.longest(config) or length)
+        kind.check_length(config, length, f"max_seq_length={length}")
         has_mix = task.get("layer_mix", False)
         names = layers or ((vectors.MIX,) if has_mix else LAST_LAYER)
         numbers = vectors.layer_numbers(names, config.num_hidden_layers, has_mix)

@@ -11,7 +11,6 @@ import sys
 
 import pytest
 from conftest import REPOSITORY
-from terminals import heeds_hangups
 from toy_ablation import FILE, settings
 from waiting import TIME_LIMIT, ended, read_line, wait_until
 
@@ -151,7 +150,6 @@ def test_a_signal_ends_the_programs_and_the_same_command_goes_on(tmp_path, numbe
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=heeds_hangups,
     )
     wait_until(lambda: runs_of(tmp_path), process)
     assert len(programs_in(tmp_path)) == 2  # the tool and its program

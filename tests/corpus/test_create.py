@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -375,12 +376,10 @@ def test_a_killed_worker_and_signals_end_a_run_in_one_line(tmp_path, uninterrupt
 
 @pytest.mark.processes
 def test_a_full_disk_is_one_line(tmp_path):
-    import resource
-
-    def no_room():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-
-    result = ended(begin(tmp_path, preexec_fn=no_room))
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    process = begin(tmp_path)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100_000, hard))
+    result = ended(process)
     assert result.returncode == 1
     assert_one_line(result, "cannot write", ".tfrecord: File too large")
     assert not list(tmp_path.iterdir())

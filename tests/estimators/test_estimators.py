@@ -1,5 +1,6 @@
 """The classes for texts in memory: the programs' numbers, folders of either, clear errors."""
 
+import dataclasses
 import json
 import shutil
 
@@ -173,6 +174,23 @@ def test_vectors_are_those_of_the_encoder():
     assert encoder.encode([]).shape == (0, len(mean))
     with pytest.raises(UserError, match="pooling='sum': give one of mean, cls, max, mean_all"):
         encoder.encode(text, pooling="sum")
+
+
+def test_vectors_of_a_model_with_fewer_positions_than_the_default(preset, tmp_path):
+    folder = shutil.copytree(preset, tmp_path / "short")
+    config = NezhaConfig.from_json_file(folder / "bert_config.json")
+    config = dataclasses.replace(config, position_encoding="absolute", max_position_embeddings=8)
+    config.to_json_file(folder / "bert_config.json")
+    model = NezhaForPreTraining(config)
+    nezha_tf.checkpoints.save_tf1_checkpoint(model, folder / "model.ckpt")
+    encoder = nezha_tf.TextEncoder(folder)
+    short, cut, longer = encoder.encode(["李白", "李白在长安今", "李白在长安今天风雨"])
+    ids = [[2, *encoder.tokenizer.convert_tokens_to_ids(list("李白")), 3]]
+    states = np.array(model.encoder(np.array(ids))["sequence_output"][0])
+    np.testing.assert_allclose(short, states[1:-1].mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(longer, cut, atol=1e-6)
+    with pytest.raises(UserError, match=r"max_seq_length=9 .* 8"):
+        encoder.encode("李白", max_seq_length=9)
 
 
 def test_blanks_are_filled_with_the_likeliest_tokens():
