@@ -18,6 +18,8 @@ trap 'is_stopped=yes; [ -z "$child" ] || kill -TERM "$child"' TERM INT HUP
 for ((number = 1; ; number++)); do
   "$@" &
   child=$!
+  # The signal may have come before the line above.
+  [ -z "$is_stopped" ] || kill -TERM "$child" 2>/dev/null
   # A signal ends a wait; the command is waited for again.
   wait "$child"
   status=$?

@@ -35,8 +35,7 @@ SHARED = REPOSITORY.parent / "shared"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 # nohup does the same with hangups, which a handler that does nothing ignores for this process only.
-# It is not done in `preexec_fn`: with one, Python copies this process with all of TensorFlow, whose
-# threads can crash both.
+# (Python advises against `preexec_fn` in a process with threads: the new one can hang.)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 

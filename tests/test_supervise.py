@@ -60,6 +60,17 @@ def test_a_signal_ends_the_command_and_is_not_answered_by_a_new_start(tmp_path, 
     assert (tmp_path / "starts").read_text() == "start\n"
 
 
+def test_a_signal_between_the_start_of_a_command_and_its_noting(tmp_path):
+    """Each step of the script takes a while, and the signal comes as soon as the command runs."""
+    (tmp_path / "slowly").write_text('[[ $0 == *supervise.sh ]] && trap "sleep 0.2" DEBUG')
+    command = "trap 'exit 75' TERM; echo start >> starts; while :; do sleep 0.05; done"
+    process = supervise(tmp_path, command, BASH_ENV=str(tmp_path / "slowly"))
+    wait_until((tmp_path / "starts").exists, process)
+    process.send_signal(signal.SIGTERM)
+    assert ended(process).returncode == 75
+    assert (tmp_path / "starts").read_text() == "start\n"
+
+
 def test_without_a_command(tmp_path):
     result = subprocess.run([SCRIPT], capture_output=True, text=True)
     assert result.returncode == 1 and "pass the command" in result.stderr

@@ -1,5 +1,6 @@
 """Waiting with a time limit, after which the test fails."""
 
+import contextlib
 import select
 import subprocess
 import time
@@ -45,7 +46,9 @@ def ended(process, sent=None):
         outputs = process.communicate(sent, timeout=TIME_LIMIT)
     except subprocess.TimeoutExpired as error:
         process.kill()
-        outputs = process.communicate()
+        outputs = "what it has started still runs"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            outputs = process.communicate(timeout=10)
         message = f"still running after {TIME_LIMIT} s: {process.args}\n{outputs}"
         raise AssertionError(message) from error
     return subprocess.CompletedProcess(process.args, process.returncode, *outputs)
