@@ -23,7 +23,7 @@ from nezha_tf.tasks.pretraining.evaluation import lengths_of
 def test_a_causal_model_goes_on_and_scores(tmp_path):
     """From the folder alone, with no flag that tells its form."""
     small_runs.write_data(tmp_path, hidden_size=32)
-    flags = ("--do_eval", "--num_train_steps=100", "--learning_rate=2e-2")
+    flags = ("--do_eval", "--num_train_steps=200", "--learning_rate=2e-2")
     results, folder = small_runs.train(tmp_path, "run", "causal", *flags), tmp_path / "run"
     loss = results["next_token_loss"]
     assert results["next_token_perplexity"] == pytest.approx(np.exp(loss))
