@@ -1,0 +1,140 @@
+"""The way of a published NEZHA through the pages: downloaded, examined, pretrained, fine-tuned."""
+
+import gzip
+import importlib.util
+import json
+import shutil
+
+import commands
+import numpy as np
+import pages
+import pytest
+import waiting
+from conftest import GOLDEN, REPOSITORY, RESOURCES
+from published_models import MODELS
+from safetensors.numpy import load_file, save_file
+
+NAME = "sijunhe/nezha-cn-base"
+FOLDER = "published/nezha-cn-base"
+# Its tokenizer_config.json.
+TOKENIZER = {
+    "cls_token": "[CLS]",
+    "do_basic_tokenize": True,
+    "do_lower_case": True,
+    "mask_token": "[MASK]",
+    "name_or_path": "nezha-cn-base",
+    "never_split": None,
+    "pad_token": "[PAD]",
+    "sep_token": "[SEP]",
+    "special_tokens_map_file": None,
+    "strip_accents": None,
+    "tokenize_chinese_chars": True,
+    "tokenizer_class": "BertTokenizer",
+    "unk_token": "[UNK]",
+}
+# What makes the commands of the page short, by program.
+RUN = ("--num_train_steps=2", "--num_warmup_steps=1", "--train_batch_size=4", "--nojit_compile")
+RUN += ("--eval_batch_size=4", "--save_checkpoints_steps=2")
+SHORT = {
+    "tools/create_pretraining_data.py": (
+        *("--dupe_factor=1", "--max_seq_length=32", "--max_predictions_per_seq=5"),
+        "--eval_share=0.2",
+    ),
+    "run_pretraining.py": (*RUN, "--max_eval_steps=2"),
+    "run_classifier.py": (*RUN, "--max_seq_length=16"),
+}
+
+
+def of_the_model(page):
+    """Returns the words of the commands of a page that have to do with the model."""
+    parts = (NAME, FOLDER, "out/continued")
+    found = [words for _, words in pages.commands(page)]
+    return [words for words in found if any(part in word for part in parts for word in words)]
+
+
+def write_published(folder):
+    """Writes a NEZHA with the names of files, keys and weights of `NAME`, in tiny sizes."""
+    row = MODELS[NAME]
+    golden = GOLDEN / "hugging_face_nezha"
+    sizes = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    sizes = {key: json.loads((golden / "config.json").read_text())[key] for key in sizes}
+    tokens = len((RESOURCES / "vocab.txt").read_text(encoding="utf-8").splitlines())
+    weights = load_file(golden / "model.safetensors")
+    # The published file is of a model of masked LM alone.
+    weights = {n: v for n, v in weights.items() if not n.startswith("cls.seq_relationship.")}
+    table = np.random.default_rng(0).normal(0, 0.2, (tokens, sizes["hidden_size"]))
+    table = table.astype(np.float32)
+    weights["nezha.embeddings.word_embeddings.weight"] = table
+    weights["cls.predictions.decoder.weight"] = table.copy()
+    weights["cls.predictions.bias"] = np.zeros(tokens, np.float32)
+    # By its size it has no table of distances, unlike the files of the large models.
+    names = {name for name in row.names if not name.endswith("positions_encoding")}
+    assert {name for name in weights if ".layer.1." not in name} == names
+    folder.mkdir(parents=True)
+    config = {**row.values, **sizes, "vocab_size": tokens}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer_config.json").write_text(json.dumps(TOKENIZER))
+    (folder / "README.md").write_text("---\nlicense: afl-3.0\n---\n")
+    shutil.copy(RESOURCES / "vocab.txt", folder)
+    if importlib.util.find_spec("torch"):
+        import torch
+
+        tensors = {name: torch.tensor(value) for name, value in weights.items()}
+        torch.save(tensors, folder / "pytorch_model.bin")
+    else:  # A file of PyTorch cannot be read either.
+        save_file(weights, folder / "model.safetensors")
+
+
+def write_texts(folder):
+    """Writes what the page's reader brings along."""
+    (folder / "corpus").mkdir()
+    text = (RESOURCES / "sample_corpus.txt").read_bytes()
+    (folder / "corpus" / "own.txt.gz").write_bytes(gzip.compress(text))
+    (folder / "sentences.txt").write_text("今天的豆[MASK]是新磨的。\n", encoding="utf-8")
+    rows = "text\tlabel\n房间很干净。\t好\n菜太咸了。\t差\n"
+    for name in ("train.tsv", "dev.tsv"):
+        (folder / name).write_text(rows, encoding="utf-8")
+
+
+def test_one_folder_is_downloaded_and_gone_on_with():
+    [download] = [w for w in of_the_model("docs/en/checkpoints.md") if w[0] == "hf"]
+    assert download == ["hf", "download", NAME, "--local-dir", FOLDER]
+    first, *others = of_the_model("docs/en/pretraining.md")
+    assert first == download
+    programs = {words[1] for words in others}
+    assert programs == {*SHORT, "tools/fill_mask.py", "tools/convert_checkpoint.py"}
+    for words in (*others, *of_the_model("docs/en/checkpoints.md")):
+        paths = [part for word in words for part in word.split("=") if "nezha-cn-base" in part]
+        assert set(paths) <= {NAME, FOLDER, f"{FOLDER}/vocab.txt"}, words
+
+
+@pytest.mark.processes
+def test_the_steps_of_the_page(tmp_path):
+    for path in ("configs", "nezha_tf"):
+        (tmp_path / path).symlink_to(REPOSITORY / path)
+    write_published(tmp_path / FOLDER)
+    write_texts(tmp_path)
+    outputs = {}
+    for python, script, *flags in of_the_model("docs/en/pretraining.md")[1:]:
+        assert python == "python"
+        if script == "tools/convert_checkpoint.py":  # its own tests are in tests/checkpoints
+            continue
+        command = commands.start(script, *flags, *SHORT.get(script, ()), folder=tmp_path)
+        ended = waiting.ended(command)
+        assert ended.returncode == 0, (script, ended.stdout[-2000:], ended.stderr[-2000:])
+        assert "warning" not in ended.stderr, ended.stderr
+        outputs.setdefault(script, []).append(ended.stdout)
+    before, trained = outputs["run_pretraining.py"]
+    for output in (before, trained):
+        line = next(line for line in output.splitlines() if line.startswith("weights from"))
+        assert "missing there, so random: cls/seq_relationship/output_weights" in line
+        assert line.count("cls/") == 2 and "bert/" not in line, line
+    results = json.loads((tmp_path / "out/continued/before/eval_results.json").read_text())
+    assert "masked_lm_loss" in results and "next_sentence_loss" not in results
+    model = tmp_path / "out" / "continued" / "model"
+    vocabulary = (RESOURCES / "vocab.txt").read_bytes()
+    assert (model / "vocab.txt").read_bytes() == vocabulary
+    assert json.loads((model / "bert_config.json").read_text())["hidden_act"] == "gelu_erf"
+    [line] = [o for o in outputs["run_classifier.py"][0].splitlines() if "weights from" in o]
+    assert "missing there, so random: output_weights, output_bias" in line
+    assert (tmp_path / "out" / "task" / "eval_results.txt").exists()
