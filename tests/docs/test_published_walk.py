@@ -3,7 +3,10 @@
 import gzip
 import importlib.util
 import json
-import shutil
+import os
+import pathlib
+import subprocess
+import sys
 
 import commands
 import numpy as np
@@ -11,6 +14,7 @@ import pages
 import pytest
 import waiting
 from conftest import GOLDEN, REPOSITORY, RESOURCES
+from hub_server import serving
 from published_models import MODELS
 from safetensors.numpy import load_file, save_file
 
@@ -52,8 +56,11 @@ def of_the_model(page):
     return [words for words in found if any(part in word for part in parts for word in words)]
 
 
-def write_published(folder):
-    """Writes a NEZHA with the names of files, keys and weights of `NAME`, in tiny sizes."""
+def published(folder):
+    """Returns {name: bytes} of a NEZHA with the names of files, keys and weights of `NAME`.
+
+    It has tiny sizes, and passes through a folder.
+    """
     row = MODELS[NAME]
     golden = GOLDEN / "hugging_face_nezha"
     sizes = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
@@ -70,19 +77,39 @@ def write_published(folder):
     # By its size it has no table of distances, unlike the files of the large models.
     names = {name for name in row.names if not name.endswith("positions_encoding")}
     assert {name for name in weights if ".layer.1." not in name} == names
-    folder.mkdir(parents=True)
-    config = {**row.values, **sizes, "vocab_size": tokens}
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "tokenizer_config.json").write_text(json.dumps(TOKENIZER))
-    (folder / "README.md").write_text("---\nlicense: afl-3.0\n---\n")
-    shutil.copy(RESOURCES / "vocab.txt", folder)
     if importlib.util.find_spec("torch"):
         import torch
 
-        tensors = {name: torch.tensor(value) for name, value in weights.items()}
-        torch.save(tensors, folder / "pytorch_model.bin")
+        path = folder / "pytorch_model.bin"
+        torch.save({name: torch.tensor(value) for name, value in weights.items()}, path)
     else:  # A file of PyTorch cannot be read either.
-        save_file(weights, folder / "model.safetensors")
+        path = folder / "model.safetensors"
+        save_file(weights, path)
+    return {
+        "config.json": json.dumps({**row.values, **sizes, "vocab_size": tokens}).encode(),
+        "tokenizer_config.json": json.dumps(TOKENIZER).encode(),
+        "README.md": b"---\nlicense: afl-3.0\n---\n",
+        "vocab.txt": (RESOURCES / "vocab.txt").read_bytes(),
+        path.name: path.read_bytes(),
+    }
+
+
+def download(words, folder, files):
+    """Runs `hf download` in a folder, with a mirror that has the files under another name."""
+    program = pathlib.Path(sys.executable).with_name("hf")
+    with serving(files) as server:
+        mirror = {"HF_ENDPOINT": server.url, "HF_HOME": str(folder / "cache")}
+        arguments = ["owner/tiny" if word == NAME else word for word in words[1:]]
+        command = [program, *arguments]
+        subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, **mirror},
+            check=True,
+            capture_output=True,
+            timeout=waiting.TIME_LIMIT,
+        )
+    assert set(files) <= {path.name for path in (folder / FOLDER).iterdir()}
 
 
 def write_texts(folder):
@@ -112,10 +139,11 @@ def test_one_folder_is_downloaded_and_gone_on_with():
 def test_the_steps_of_the_page(tmp_path):
     for path in ("configs", "nezha_tf"):
         (tmp_path / path).symlink_to(REPOSITORY / path)
-    write_published(tmp_path / FOLDER)
+    first, *others = of_the_model("docs/en/pretraining.md")
+    download(first, tmp_path, published(tmp_path))
     write_texts(tmp_path)
     outputs = {}
-    for python, script, *flags in of_the_model("docs/en/pretraining.md")[1:]:
+    for python, script, *flags in others:
         assert python == "python"
         if script == "tools/convert_checkpoint.py":  # its own tests are in tests/checkpoints
             continue
