@@ -382,8 +382,15 @@ class Run:
 
     def _load(self, step, checkpoint):
         """Loads weights, or their averages with --ema_decay; returns the checkpoint's step."""
-        # Hugging Face's models that score tokens have no pooler, and ours does not use it.
-        unread = () if self._model.encoder.pooler.trainable else ("bert/pooler/",)
+        # What the objective does not read, a published model may lack: the pooler, and the head of
+        # next sentences where the examples are no pairs.
+        parts = {
+            "bert/pooler/": self._model.encoder.pooler,
+            "cls/seq_relationship/": getattr(self._model, "next_sentence", None),
+        }
+        unread = tuple(
+            name for name, part in parts.items() if part is not None and not part.trainable
+        )
         lines, saved_step = start.load(self._model, checkpoint, unread, self._task.settings)
         for line in lines:
             self._say(line)

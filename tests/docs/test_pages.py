@@ -19,7 +19,7 @@ from nezha_tf.programs.table import PROGRAMS
 
 # Programs of the system and of others that pages name.
 OTHERS = ("python3", "pip", ".", "cd", "mkdir", "git", "docker", "curl", "hf", "unzip", "apt")
-OTHERS += ("tensorboard", "mkdocs", "ruff", "wget", "make", "sudo")
+OTHERS += ("tensorboard", "mkdocs", "ruff", "wget", "make", "sudo", "export", "modelscope")
 _SETUP = configparser.ConfigParser()
 _SETUP.read(REPOSITORY / "setup.cfg", encoding="utf-8")
 EXTRAS = set(_SETUP["options.extras_require"])
