@@ -145,7 +145,8 @@ class TaskRow:
       settings: dict of the names of this task's own keys in `task.json` to their kinds of values;
         a key that is also a flag of the program has the flag's name.
       kinds: the `Kind`s of its model; if there are several, their `settings` distinguish them.
-      optional: the same of keys that may be missing; a run writes them only if it uses them.
+      optional: the same of keys that may be missing: older runs do not have them, or a run writes
+        them only if it uses them.
       head_settings: dict of further settings that say what the head is and what it reads to the
         flags that decide them (often of the same name); see `head_flags`.
       serving: function (or class) of a `ModelFolder` and its model that returns its

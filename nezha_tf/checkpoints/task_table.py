@@ -113,6 +113,7 @@ TASKS = {
             "exempt_words": TEXTS,
             "banned_words": TEXTS,
         },
+        optional={"repetition_penalty": NUMBER},
         kinds=(MASKED_LM,),
         head_settings=_same("target_prediction"),
         serving=task_parts.seq2seq,

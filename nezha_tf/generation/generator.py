@@ -1,5 +1,7 @@
 """Writes targets for a batch of sources: decoder and search in one compiled loop."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
@@ -13,12 +15,16 @@ from nezha_tf.modeling import positions
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 
+# Tokens between two results of `Generator.in_parts`.
+PART = 4
+
 
 class Generator:
     """Writes targets with a model.
 
     Everything from the sources to the finished hypotheses is one `tf.function` with static shapes;
-    it is traced again for each shape of the sources. Its body is `search`.
+    it is traced again for each shape of the sources. Its body is `search`. `in_parts` runs the same
+    search in several steps, to show what is written so far.
     """
 
     def __init__(
@@ -48,6 +54,11 @@ class Generator:
         self._decoder = Decoder(model, target_format, vocabulary.mask_id)
         self._rules = Rules(options, vocabulary, model.config.vocab_size)
         self._generate = tf.function(self.search, jit_compile=jit_compile, autograph=False)
+        # Not compiled by XLA: a single text is not worth the seconds that this takes.
+        self._begun_in_graph, self._part_in_graph = (
+            tf.function(function, autograph=False, reduce_retracing=True)
+            for function in (self._begun, self._part)
+        )
 
     def __call__(
         self, source_ids: npt.ArrayLike, source_mask: npt.ArrayLike, seed: int = 0
@@ -71,18 +82,53 @@ class Generator:
         They are padded on the left, and the caller has checked that there are enough positions
         (`check_room`). For the method "sample", the seeds, int32 [B], decide each example's result.
         """
-        options = self._options
-        if options.method == "beam":
-            search = BeamSearch(options, self._rules, self._vocabulary)
-        else:
-            search = Sampling(options, self._rules, self._vocabulary, seeds)
+        state, source, cache = self._begun(source_ids, source_mask, seeds)
+        steps = self._options.max_length - 1
+        state, _ = self._extended(state, source, cache, seeds, steps)
+        return self._searching(seeds).result(state)
+
+    def in_parts(
+        self, source_ids: tf.Tensor, source_mask: tf.Tensor, seeds: tf.Tensor
+    ) -> Iterator[Generated]:
+        """Yields the `Generated` as it grows, after every few tokens; the last is the whole one.
+
+        The arguments are those of `search`.
+        """
+        state, source, cache = self._begun_in_graph(source_ids, source_mask, seeds)
+        is_done = False
+        while not is_done:
+            state, cache, generated, is_done = self._part_in_graph(state, source, cache, seeds)
+            yield generated
+
+    def _part(self, state, source, cache, seeds):
+        """Returns (state, cache, `Generated` so far, whether it is whole) a few tokens later."""
+        search = self._searching(seeds)
+        most = self._options.max_length
+        steps = tf.minimum(PART, most - state.length)
+        state, cache = self._extended(state, source, cache, seeds, steps)
+        is_done = search.is_done(state) | (state.length == most)
+        return state, cache, search.so_far(state), is_done
+
+    def _searching(self, seeds):
+        if self._options.method == "beam":
+            return BeamSearch(self._options, self._rules, self._vocabulary)
+        return Sampling(self._options, self._rules, self._vocabulary, seeds)
+
+    def _begun(self, source_ids, source_mask, seeds):
+        """Returns (state of the search after the first token, cache of the sources, cache)."""
+        options, search = self._options, self._searching(seeds)
         batch, beams = ops.shape(source_ids)[0], options.num_hypotheses
         # The last token of a target is never an input, so it needs no place in the cache.
         logits, source, cache = self._decoder.start(
             source_ids, source_mask, beams, max(options.max_length - 1, 1)
         )
         logits = tf.broadcast_to(logits[:, None], (batch, beams, logits.shape[-1]))
-        state, _ = search.advance(search.start(batch), tf.nn.log_softmax(logits))
+        state, _ = search.advance(search.start(batch), logits)
+        return state, source, cache
+
+    def _extended(self, state, source, cache, seeds, steps):
+        """Returns (state, cache) after so many further tokens, or when the search is done."""
+        search = self._searching(seeds)
 
         def goes_on(state, _):
             return tf.logical_not(search.is_done(state))
@@ -90,13 +136,10 @@ class Generator:
         def step(state, cache):
             tokens = tf.gather(state.sequences, state.length - 1, axis=2)
             logits, cache = self._decoder.step(source, cache, tokens)
-            state, parents = search.advance(state, tf.nn.log_softmax(logits))
+            state, parents = search.advance(state, logits)
             return state, cache if parents is None else cache.follow(parents)
 
-        state, _ = tf.while_loop(
-            goes_on, step, (state, cache), maximum_iterations=options.max_length - 1
-        )
-        return search.result(state)
+        return tf.while_loop(goes_on, step, (state, cache), maximum_iterations=steps)
 
 
 def check_room(config, source_lengths, target_lengths):

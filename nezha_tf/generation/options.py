@@ -10,6 +10,8 @@ from nezha_tf.util.errors import UserError
 BANNED_TOKENS = (PAD, UNK, CLS, MASK)
 # Far beyond these, float32 has no more numbers for the quotients: all tokens would be alike.
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-6, 1e6
+# Far beyond this, float32 has no more numbers for the products.
+MOST_PENALTY = 1e6
 _COUNTS = ("max_length", "min_length", "beam_size", "num_return_sequences")
 
 
@@ -32,6 +34,9 @@ class GenerationOptions:
       top_k: for "sample": only the k most probable tokens can be drawn; 0: all.
       top_p: for "sample": only the most probable tokens that together have this probability can
         be drawn, after temperature and `top_k`.
+      repetition_penalty: divisor of the positive logits, and factor of the negative ones, of the
+        tokens that a hypothesis already has (Keskar et al., arXiv 1909.05858 §4.1), from 1 on; 1:
+        off. The tokens of the source or prompt do not count.
       no_repeat_ngram_size: n; no n-gram occurs twice in a hypothesis; 0: off.
       exempt_tokens: n-grams with one of these tokens may be repeated.
       banned_tokens: tokens that are never written. Leave [UNK] out if it will be replaced by
@@ -50,6 +55,7 @@ class GenerationOptions:
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
+    repetition_penalty: float = 1.0
     no_repeat_ngram_size: int = 0
     exempt_tokens: tuple[str, ...] = ()
     banned_tokens: tuple[str, ...] = BANNED_TOKENS
@@ -64,6 +70,11 @@ class GenerationOptions:
             ("temperature", is_warm, f"from {coldest} to {hottest:.0f}"),
             ("top_p", 0 < self.top_p <= 1, "above 0 and at most 1"),
             ("top_k", self.top_k >= 0, "at least 0"),
+            (
+                "repetition_penalty",
+                1 <= self.repetition_penalty <= MOST_PENALTY,
+                f"from 1 to {MOST_PENALTY:.0f}",
+            ),
             ("no_repeat_ngram_size", self.no_repeat_ngram_size >= 0, "at least 0"),
         ):
             if not is_right:
@@ -109,6 +120,8 @@ def options_of(values, tokenizer):
         method=values["decoding"],
         max_length=values["max_target_length"],
         min_length=values["min_target_length"],
+        # Folders of older runs do not have it.
+        repetition_penalty=values.get("repetition_penalty", 1.0),
         no_repeat_ngram_size=values["no_repeat_ngram_size"],
         exempt_tokens=tuple(exempt),
         banned_tokens=tuple(banned),

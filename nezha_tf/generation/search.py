@@ -1,7 +1,7 @@
 """Searches for targets: the rules for the next token, beam search, greedy decoding and sampling.
 
-A search has `start`, `advance`, `is_done` (a bool [] for all examples) and `result`, a `Generated`;
-`Generator` calls them in a loop.
+A search has `start`, `advance`, `is_done` (a bool [] for all examples), `result`, a `Generated`,
+and `so_far`, the same before it is done; `Generator` calls them in a loop.
 """
 
 import math
@@ -26,9 +26,10 @@ class Generated(NamedTuple):
     Attributes:
       ids: int32 [B, R, T], padded on the right with [PAD].
       lengths: int32 [B, R], number of tokens in a hypothesis, with the final [SEP].
-      scores: float32 [B, R], log-probability divided by length penalty.
+      scores: float32 [B, R], log-probability divided by length penalty; of beam search it is the
+        log-probability under the repetition penalty, by which the search has chosen.
       log_probs: float32 [B, R], natural logarithm of the probability under the model, without
-        the effect of rules, temperature, top_k and top_p.
+        the effect of rules, repetition penalty, temperature, top_k and top_p.
     """
 
     ids: tf.Tensor
@@ -38,7 +39,7 @@ class Generated(NamedTuple):
 
 
 class Rules:
-    """Implements banned tokens, the minimum length, and the ban on repeated n-grams.
+    """Implements banned tokens, the minimum length, and what is done against repetition.
 
     If no token is allowed after a hypothesis, it ends, even before the minimum length.
     """
@@ -53,6 +54,7 @@ class Rules:
             if token not in vocabulary:  # its id would be that of [UNK]
                 raise UserError(f"{token!r}, banned or exempt, is no token of the vocabulary")
         self._min_length = options.min_length
+        self._repetition_penalty = options.repetition_penalty
         self._ngram_size = options.no_repeat_ngram_size
         self._is_sep = np.arange(vocab_size) == vocabulary.sep_id
         allowed = np.arange(vocab_size) < len(vocabulary)
@@ -60,6 +62,25 @@ class Rules:
         self._allowed = allowed & ~self._is_sep
         exempt_ids = np.array(vocabulary.ids_of(options.exempt_tokens), int)
         self._is_exempt = np.isin(np.arange(vocab_size), exempt_ids)
+
+    def next_log_probs(self, logits, sequences, length):
+        """Returns log-probabilities of the tokens after sequences [B, K, T] of a length.
+
+        Returns:
+          (those of the model, from its logits; those to choose by, under the repetition penalty,
+          minus infinity for tokens that may not follow), both float32 [B, K, V].
+        """
+        of_model = of_choice = tf.nn.log_softmax(logits)
+        if self._repetition_penalty != 1:
+            of_choice = tf.nn.log_softmax(self._penalized(logits, sequences, length))
+        return of_model, tf.where(self.allowed(sequences, length), of_choice, IMPOSSIBLE)
+
+    def _penalized(self, logits, sequences, length):
+        # A repeated token is a repeated n-gram of one token.
+        is_repeated = _repeated_ngrams(sequences, length, 1, np.zeros_like(self._is_exempt))
+        penalty = self._repetition_penalty
+        lowered = tf.where(logits > 0, logits / penalty, logits * penalty)
+        return tf.where(is_repeated, lowered, logits)
 
     def allowed(self, sequences, length):
         """Returns which tokens may follow sequences [B, K, T] of a length: bool, like [B, K, V]."""
@@ -101,7 +122,8 @@ class Beams(NamedTuple):
     """The state of a beam search."""
 
     sequences: tf.Tensor  # int32 [B, K, T], the unfinished hypotheses, best first
-    log_probs: tf.Tensor  # float32 [B, K]
+    totals: tf.Tensor  # float32 [B, K], their log-probabilities under the repetition penalty
+    log_probs: tf.Tensor  # float32 [B, K], those under the model
     length: tf.Tensor  # int32 [], the number of tokens written so far
     ended: Generated  # the K best finished hypotheses
 
@@ -126,36 +148,38 @@ class BeamSearch:
         none = tf.fill(shape, IMPOSSIBLE)
         first = tf.where(tf.range(shape[1]) == 0, 0.0, none)
         ended = Generated(sequences, tf.zeros(shape, tf.int32), none, none)
-        return Beams(sequences, first, tf.constant(0), ended)
+        return Beams(sequences, first, first, tf.constant(0), ended)
 
-    def advance(self, state, log_probs):
-        """Appends a token to `Beams`; `log_probs` are float32 [B, K, V].
+    def advance(self, state, logits):
+        """Appends a token to `Beams`; the logits are float32 [B, K, V].
 
         Returns:
           (`Beams`, parents int32 [B, K]: the old hypothesis that each new one continues).
         """
-        batch, beams, vocab_size = ops.shape(log_probs)
-        allowed = self._rules.allowed(state.sequences, state.length)
-        totals = state.log_probs[..., None] + tf.where(allowed, log_probs, IMPOSSIBLE)
-        totals = tf.reshape(totals, (batch, beams * vocab_size))
+        batch, beams, vocab_size = ops.shape(logits)
+        of_model, of_choice = self._rules.next_log_probs(logits, state.sequences, state.length)
+        totals = tf.reshape(state.totals[..., None] + of_choice, (batch, beams * vocab_size))
         # At most one token per hypothesis ends it, so at least K of 2K candidates are unfinished.
         totals, index = tf.math.top_k(totals, 2 * beams)
         parents, tokens = index // vocab_size, index % vocab_size
+        gained = tf.gather(tf.reshape(of_model, (batch, beams * vocab_size)), index, batch_dims=1)
+        log_probs = tf.gather(state.log_probs, parents, batch_dims=1) + gained
         sequences = tf.gather(state.sequences, parents, batch_dims=1)
         sequences = _append(sequences, state.length, tokens)
         is_end = tokens == self._sep_id
         # The result of top_k is not sliced: XLA would then sort all values.
         is_likely = tf.range(2 * beams) < beams
-        new = self._hypotheses(sequences, totals, state.length + 1, is_end & is_likely)
+        length = state.length + 1
+        new = self._hypotheses(sequences, totals, log_probs, length, is_end & is_likely)
         ended = _best_of(beams, state.ended, new)
-        totals, sequences, parents = _best(
-            beams, tf.where(is_end, IMPOSSIBLE, totals), sequences, parents
+        totals, sequences, log_probs, parents = _best(
+            beams, tf.where(is_end, IMPOSSIBLE, totals), sequences, log_probs, parents
         )
-        return Beams(sequences, totals, state.length + 1, ended), parents
+        return Beams(sequences, totals, log_probs, length, ended), parents
 
-    def _hypotheses(self, sequences, log_probs, length, is_one):
+    def _hypotheses(self, sequences, totals, log_probs, length, is_one):
         """Returns sequences of one length as `Generated`; those that are none are impossible."""
-        scores = log_probs / _length_penalty(length, self._options.length_penalty)
+        scores = totals / _length_penalty(length, self._options.length_penalty)
         lengths = tf.fill(ops.shape(scores), length)
         return Generated(sequences, lengths, tf.where(is_one, scores, IMPOSSIBLE), log_probs)
 
@@ -166,13 +190,22 @@ class BeamSearch:
             _length_penalty(length, options.length_penalty)
             for length in (state.length, options.max_length)
         ]
-        reachable = state.log_probs[:, 0] / tf.maximum(*penalties)
+        reachable = state.totals[:, 0] / tf.maximum(*penalties)
         worst = state.ended.scores[:, options.num_return_sequences - 1]
         return tf.reduce_all(worst >= reachable)
 
     def result(self, state):
+        return self._best_at(state, state.length == self._options.max_length)
+
+    def so_far(self, state):
+        """Returns the result, or what it would be if the search ended here."""
         is_cut_off = state.length == self._options.max_length
-        cut_off = self._hypotheses(state.sequences, state.log_probs, state.length, is_cut_off)
+        return self._best_at(state, is_cut_off | tf.logical_not(self.is_done(state)))
+
+    def _best_at(self, state, is_cut_off):
+        cut_off = self._hypotheses(
+            state.sequences, state.totals, state.log_probs, state.length, is_cut_off
+        )
         hypotheses = _best_of(self._options.num_return_sequences, state.ended, cut_off)
         exists = hypotheses.scores > IMPOSSIBLE
         return Generated(
@@ -214,19 +247,18 @@ class Sampling:
             tf.constant(0),
         )
 
-    def advance(self, state, log_probs):
-        """Appends a token to the unfinished `Samples`; `log_probs` are float32 [B, R, V].
+    def advance(self, state, logits):
+        """Appends a token to the unfinished `Samples`; the logits are float32 [B, R, V].
 
         Returns:
           (`Samples`, None): unlike beam search, each sequence continues itself.
         """
-        allowed = self._rules.allowed(state.sequences, state.length)
-        choice = tf.where(allowed, log_probs, IMPOSSIBLE)
+        of_model, choice = self._rules.next_log_probs(logits, state.sequences, state.length)
         if self._options.method == "greedy":
             tokens = tf.argmax(choice, axis=-1, output_type=tf.int32)
         else:
             tokens = self._draw(choice / self._options.temperature, state.length)
-        gained = tf.gather(log_probs, tokens, batch_dims=2)
+        gained = tf.gather(of_model, tokens, batch_dims=2)
         tokens = tf.where(state.has_ended, self._pad_id, tokens)
         state = Samples(
             _append(state.sequences, state.length, tokens),
@@ -256,6 +288,8 @@ class Sampling:
         scores = state.log_probs / _length_penalty(state.lengths, self._options.length_penalty)
         hypotheses = Generated(state.sequences, state.lengths, scores, state.log_probs)
         return _best_of(scores.shape[1], hypotheses)
+
+    so_far = result
 
 
 def gumbel(shape, seeds, step):

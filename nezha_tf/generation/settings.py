@@ -38,6 +38,12 @@ class SearchSettings:
         1,
         read_with={"decoding": ("sample",)},
     )
+    repetition_penalty: float = flag(
+        1.0,
+        "The logits of tokens that a target already has are divided by this if positive, else "
+        "multiplied; 1: off.",
+        1,
+    )
     no_repeat_ngram_size: int = flag(
         0, "No n-gram of this size occurs twice in a target; 0: off.", 0
     )

@@ -1,6 +1,7 @@
 """Exports a model folder as a SavedModel with a README, and opens what was exported."""
 
 import dataclasses
+import json
 import os
 import re
 import tempfile
@@ -79,7 +80,10 @@ def export_folder(path, output_dir, task=None):
     check_output_dir(output_dir)
     folder = model_folder.open_folder(path)
     name, serving = serving_of(folder, task)
-    write(serving, output_dir, head_of(folder, name, path))
+    # --do_export writes the folder "export" into that of the run.
+    is_inside = os.path.dirname(os.path.abspath(output_dir)) == os.path.abspath(path)
+    title = files.folder_name(path) if is_inside else files.export_name(output_dir)
+    write(serving, output_dir, head_of(folder, name, path), title)
     return f"{name} in {output_dir}; how to use it: {os.path.join(output_dir, FILE_NAME)}"
 
 
@@ -157,13 +161,14 @@ def require_loadable(path, flag):
         )
 
 
-def write(serving, folder, head=""):
+def write(serving, folder, head="", title=None):
     """Writes a `Serving` as a SavedModel with a README.md into a new folder.
 
     Args:
       serving: the `Serving`.
       folder: the folder.
       head: the start of the README.md, see `head_of`.
+      title: its title; default: the name of the folder.
 
     Raises:
       UserError: the folder exists, or cannot be written; then there is nothing in it.
@@ -179,21 +184,24 @@ def write(serving, folder, head=""):
             tf.saved_model.save(serving, temporary, signatures)
         except tf.errors.OpError as error:
             raise UserError(f"cannot write {folder}: {first_line(error)}") from error
-        text = readme_text(serving, os.path.basename(os.path.abspath(folder)), signatures)
+        text = readme_text(serving, title or files.folder_name(folder), folder, signatures)
         files.write_text(os.path.join(temporary, FILE_NAME), head + text)
 
 
-def readme_text(serving, name, signatures):
-    """Returns the README of an export: how to use it, its inputs and its outputs."""
+def readme_text(serving, title, path, signatures):
+    """Returns the README of an export: how to use it, its inputs and its outputs.
+
+    Its program loads the path that the user gave, so it runs where the export was made.
+    """
     lines = [
-        f"# {name}",
+        f"# {title}",
         "",
         serving.about,
         "",
         "```python",
         "import tensorflow as tf, tensorflow_text",
         "",
-        f'model = tf.saved_model.load("{name}")',
+        f"model = tf.saved_model.load({json.dumps(path, ensure_ascii=False)})",
         f'outputs = model.signatures["serving_default"]({serving.example})',
         "```",
         "",

@@ -1,6 +1,7 @@
 """The web page on which models can be tried, made with gradio: a tab for each thing they can do."""
 
 import os
+import re
 import socket
 
 from nezha_tf.checkpoints.folder import open_folder
@@ -10,6 +11,7 @@ from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.objectives.uses import uses_of
 from nezha_tf.pictures.attention import draw_shares
 from nezha_tf.pictures.visualize import encoder_of, objective_of
+from nezha_tf.serving import page_words
 from nezha_tf.serving.export import OF_PRETRAINED, open_export
 from nezha_tf.serving.signature import DEFAULT, Servable
 from nezha_tf.util import files
@@ -61,21 +63,25 @@ def serve(settings):
     page.block_thread()
 
 
-def make_page(models):
-    """Returns the page of models, a `gradio.Blocks`.
+def make_page(models, language=None):
+    """Returns the page of models, a `gradio.Blocks`, whose title names them.
 
     Args:
       models: as returned by `open_models`.
+      language: "en" or "zh"; None: "zh" if the language of the environment is Chinese, or "en".
     """
     import gradio as gr
 
     from nezha_tf.serving import tabs
 
-    with gr.Blocks(title="nezha_tf", analytics_enabled=False) as page:
-        gr.Markdown("# nezha_tf")
+    page_words.choose_language(language)
+    names = ", ".join(dict.fromkeys(name for of_tab in models.values() for name in of_tab))
+    with gr.Blocks(title=f"{names} - nezha_tf", analytics_enabled=False) as page:
+        # Names are no Markdown.
+        gr.Markdown("# " + re.sub(r"[\\`*_\[\]<>&$~]", r"\\\g<0>", names))
         for tab in all_tabs():
             if tab.title in models:
-                with gr.Tab(tab.title):
+                with gr.Tab(page_words.translated(tab.title)):
                     tab.layout(tabs, models[tab.title])
     return page
 
@@ -99,12 +105,19 @@ def open_models(paths):
     if len(set(map(os.path.abspath, paths))) < len(paths):
         raise UserError("--model_folder names a folder twice; name each once")
     models = {}
-    for name, path in zip(files.folder_names(paths), paths, strict=True):
-        is_export = os.path.exists(os.path.join(path, EXPORT_FILE))
-        of_path = _of_export(path) if is_export else models_of(open_folder(path))
+    for name, path in zip(files.folder_names(paths, _name_of), paths, strict=True):
+        of_path = _of_export(path) if _is_export(path) else models_of(open_folder(path))
         for title, model in of_path.items():
             models.setdefault(title, {})[name] = model
     return models
+
+
+def _is_export(path):
+    return os.path.exists(os.path.join(path, EXPORT_FILE))
+
+
+def _name_of(path):
+    return files.export_name(path) if _is_export(path) else files.folder_name(path)
 
 
 def models_of(folder):

@@ -80,13 +80,33 @@ class Servable:
 
         Each argument is a text, or a list of texts; a `UserError` if one has no token.
         """
-        for name, text in texts.items():
-            for each in text if isinstance(text, list) else [text or ""]:
-                if next(basic_tokens(each), None) is None:
-                    what = _CALLED.get(name, f"the {name}")
-                    raise UserError(f"{what} holds no token; write something there")
-        outputs = self._answer(**{name: tf.constant([text]) for name, text in texts.items()})
-        return {name: plain(values[0]) for name, values in outputs.items()}
+        _require_tokens(texts)
+        return _of_one(self._answer(**_as_batch(texts)))
+
+    def in_parts(self, **texts):
+        """Yields the outputs while they grow, if the model writes; the last are those of a call."""
+        in_parts = getattr(self._owner, "in_parts", None)
+        if in_parts is None:  # of an export, too
+            yield self(**texts)
+            return
+        _require_tokens(texts)
+        yield from map(_of_one, in_parts(**_as_batch(texts)))
+
+
+def _require_tokens(texts):
+    for name, text in texts.items():
+        for each in text if isinstance(text, list) else [text or ""]:
+            if next(basic_tokens(each), None) is None:
+                what = _CALLED.get(name, f"the {name}")
+                raise UserError(f"{what} holds no token; write something there")
+
+
+def _as_batch(texts):
+    return {name: tf.constant([text]) for name, text in texts.items()}
+
+
+def _of_one(outputs):
+    return {name: plain(values[0]) for name, values in outputs.items()}
 
 
 def as_graphs(functions):

@@ -1,28 +1,29 @@
 """The tabs of the page. Each function lays out the tab of some models.
 
-Its argument `models` is a dict of name to `serving.signature.Servable`.
+Its argument `models` is a dict of name to `serving.signature.Servable`. What a tab says is given in
+English here, and shown in the language of the page (`page_words`).
 """
 
+import inspect
 import itertools
 import math
 
 import gradio as gr
 
 from nezha_tf.data.choices import ONE_BLANK
+from nezha_tf.serving import page_words
+from nezha_tf.serving.page_words import translated
 from nezha_tf.text.vocabulary import MASK
 from nezha_tf.util.errors import UserError
 
 # The model would take too long for longer texts, and too much memory for more choices.
 MOST_CHARACTERS, MOST_CHOICES = 5000, 50
-_TEXT = "今天的豆浆是新磨的，趁热喝。"
-_PASSAGE = "西红柿炒鸡蛋是一道家常菜。准备材料：西红柿2个、鸡蛋3个、小葱1根、盐和白糖适量。"
-_BLANKS = "今天的豆[MASK]是新[MASK]的。"
-_NEWS = "李小明昨天从北京飞往上海，参加复旦大学的毕业典礼。"
 
 
 def classification(models):
     has_pairs = any("text_pair" in model.inputs for model in models.values())
-    texts = [text_box("Text", _TEXT), text_box("Second text", _TEXT, visible=has_pairs)]
+    text = page_words.TEXT
+    texts = [text_box("Text", text), text_box("Second text", text, visible=has_pairs)]
     shown = [gr.Label(show_label=False, num_top_classes=10, render=False)]
 
     def classify(model, text, text_pair):
@@ -35,14 +36,15 @@ def classification(models):
             return [probabilities], ""
         predicted = list(itertools.compress(model.labels, answer["labels_on"]))
         # One predicted class is the likeliest, which the page shows anyway.
-        line = "" if len(predicted) == 1 else f"predicted: {', '.join(predicted) or 'none'}"
+        classes = ", ".join(predicted) or translated("none")
+        line = "" if len(predicted) == 1 else f"{translated('predicted')}: {classes}"
         return [probabilities], line
 
     fill_tab(models, "Classify", texts, shown, classify)
 
 
 def entities(models):
-    texts = [text_box("Text", _NEWS, lines=3)]
+    texts = [text_box("Text", page_words.NEWS, lines=3)]
     shown = [_highlighted(), table("label", "text", "from", "to", "probability")]
 
     def find(model, text):
@@ -57,7 +59,10 @@ def entities(models):
 
 
 def answers(models):
-    texts = [text_box("Question", "要准备几个鸡蛋？"), text_box("Passage", _PASSAGE, lines=4)]
+    texts = [
+        text_box("Question", page_words.QUESTION),
+        text_box("Passage", page_words.PASSAGE, lines=4),
+    ]
     shown = [_highlighted(), table("answer", "from", "to", "probability")]
 
     def find(model, question, passage):
@@ -67,12 +72,12 @@ def answers(models):
             rows = [row for row in zip(*(answer[name] for name in names), strict=True) if row[3]]
         else:  # an export gives the best answer alone
             rows = [[answer[name] for name in ("answer", "start", "end", "probability")]]
-        stretches = [] if rows[0][1] < 0 else [(*rows[0][1:3], "answer")]
+        stretches = [] if rows[0][1] < 0 else [(*rows[0][1:3], translated("answer"))]
         line = "" if stretches else "the passage holds no answer"
         rows = [
             [text, start, end, _percent(share)]
             if start >= 0
-            else ["(none)", None, None, _percent(share)]
+            else [translated("(none)"), None, None, _percent(share)]
             for text, start, end, share in rows
         ]
         return [_marked(passage, stretches), rows], line
@@ -82,13 +87,13 @@ def answers(models):
 
 def choices(models):
     has_questions = any("question" in model.inputs for model in models.values())
-    context = _PASSAGE if has_questions else "雨#idiom#，下个不停。"
-    offered = "2个\n3个\n5个" if has_questions else "绵绵不断\n画蛇添足\n一日千里"
+    context = page_words.PASSAGE if has_questions else page_words.IDIOM_TEXT
+    offered = page_words.CHOICES if has_questions else page_words.IDIOMS
     texts = [
         text_box(
             "Text; where the model fills blanks, with #idiom# for the blank", context, lines=4
         ),
-        text_box("Question", "要准备几个鸡蛋？", visible=has_questions),
+        text_box("Question", page_words.QUESTION, visible=has_questions),
         text_box("Choices, one in a line", offered, lines=4),
     ]
     shown = [gr.Label(show_label=False, num_top_classes=10, render=False)]
@@ -107,7 +112,7 @@ def choices(models):
 
 
 def blanks(models):
-    texts = [text_box("Text with [MASK] for each token to fill in", _BLANKS)]
+    texts = [text_box("Text with [MASK] for each token to fill in", page_words.BLANKS)]
     shown = [table("[MASK] 1")]
 
     def fill(model, text):
@@ -127,25 +132,26 @@ def blanks(models):
 
 def writing(models):
     def write(model, source):
-        answer = model(text=source)
-        return [_scored(answer["texts"], answer["scores"])], ""
+        for answer in model.in_parts(text=source):
+            yield [_scored(answer["texts"], answer["scores"])], ""
 
-    texts = [text_box("Source", _PASSAGE, lines=4)]
+    texts = [text_box("Source", page_words.SOURCE, lines=4)]
     fill_tab(models, "Write", texts, [table("text", "score")], write)
 
 
 def continuation(models):
     def go_on(model, prompt):
-        answer = model(text=prompt)
-        texts = [prompt + text for text in answer["continuations"]]
-        return [_scored(texts, answer["scores"])], ""
+        for answer in model.in_parts(text=prompt):
+            texts = [prompt + text for text in answer["continuations"]]
+            yield [_scored(texts, answer["scores"])], ""
 
-    fill_tab(models, "Continue", [text_box("Prompt", "今天")], [table("text", "score")], go_on)
+    texts = [text_box("Prompt", page_words.PROMPT)]
+    fill_tab(models, "Continue", texts, [table("text", "score")], go_on)
 
 
 def attention(models):
     texts = [
-        text_box("Text", _TEXT),
+        text_box("Text", page_words.TEXT),
         text_box("Second text (may be empty)", ""),
         text_box("Layers, as 0,3: 0 is the first, -1 the last; empty: all", "-1"),
         text_box("Heads, as 0,3: 0 is the first, -1 the last; empty: all", ""),
@@ -163,23 +169,28 @@ def fill_tab(models, verb, inputs, shown, function):
     """Lays out a tab: the choice of the model, the texts, the button, a message, the results.
 
     The function takes a `Servable` and the texts, and returns (list of what the components of
-    `shown` show, a message or ""). The return key in a box of one line is as the button.
+    `shown` show, a message or ""); or it yields these while its answer grows. The return key in a
+    box of one line is as the button.
     """
     names = list(models)
-    choice = gr.Dropdown(names, value=names[0], label="Model", visible=len(names) > 1)
+    choice = gr.Dropdown(names, value=names[0], label=translated("Model"), visible=len(names) > 1)
     for box in inputs:
         box.render()
-    button = gr.Button(verb, variant="primary")
+    button = gr.Button(translated(verb), variant="primary")
     message = gr.Textbox(show_label=False, visible=False, interactive=False)
     for component in shown:
         component.render()
 
     def handle(name, *texts):
         try:
-            results, line = function(models[name], *map(_checked, texts))
+            answer = function(models[name], *map(_checked, texts))
+            for results, line in answer if inspect.isgenerator(answer) else [answer]:
+                yield *results, said(line)
         except UserError as error:
-            results, line = [None] * len(shown), str(error)
-        return *results, gr.update(value=line, visible=bool(line))
+            yield *[None] * len(shown), said(str(error))
+
+    def said(line):
+        return gr.update(value=translated(line), visible=bool(line))
 
     events = [button.click, *(box.submit for box in inputs)]
     gr.on(events, handle, [choice, *inputs], [*shown, message], api_name=False)
@@ -187,7 +198,14 @@ def fill_tab(models, verb, inputs, shown, function):
 
 def text_box(label, value, lines=1, visible=True):
     """Returns a box for a text; `fill_tab` renders it."""
-    return gr.Textbox(value, label=label, lines=lines, max_lines=12, visible=visible, render=False)
+    return gr.Textbox(
+        value,
+        label=translated(label),
+        lines=lines,
+        max_lines=12,
+        visible=visible,
+        render=False,
+    )
 
 
 def _highlighted():
@@ -196,9 +214,8 @@ def _highlighted():
 
 def table(*headers):
     """Returns a table for results; `fill_tab` renders it."""
-    return gr.Dataframe(
-        headers=list(headers), interactive=False, wrap=True, buttons=[], render=False
-    )
+    headers = list(map(translated, headers))
+    return gr.Dataframe(headers=headers, interactive=False, wrap=True, buttons=[], render=False)
 
 
 def _checked(text):

@@ -115,9 +115,19 @@ def folder_name(path):
     return os.path.basename(part)
 
 
-def folder_names(paths):
-    """Returns the last part of each path; or the paths, if two of these parts are the same."""
-    names = [folder_name(path) for path in paths]
+def export_name(path):
+    """Returns the name of the model in the folder of an export.
+
+    It is the name of the folder above if the folder's own is the number of a version, as TensorFlow
+    Serving wants it.
+    """
+    name, above = folder_name(path), folder_name(os.path.dirname(os.path.abspath(path)))
+    return above if name.isdecimal() and above else name
+
+
+def folder_names(paths, name_of=folder_name):
+    """Returns the name of each path; or the paths, if two of these names are the same."""
+    names = [name_of(path) for path in paths]
     return names if len(set(names)) == len(names) else list(paths)
 
 

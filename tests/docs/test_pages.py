@@ -35,6 +35,11 @@ def test_both_languages_have_the_same_pages():
     assert english == chinese and len(english) > 15
 
 
+@pytest.mark.parametrize("page", pages.pages())
+def test_no_page_has_marks_of_a_merge(page):
+    assert not re.search(r"^(<<<<<<<|=======|>>>>>>>)", pages.read(page), re.MULTILINE)
+
+
 @pytest.mark.parametrize("english, chinese", pages.pairs())
 def test_both_languages_have_the_same_commands(english, chinese):
     assert [(b.text, b.is_run) for b in pages.blocks(english, "bash")] == [

@@ -112,6 +112,7 @@ TASK = {
     "temperature": 1.0,
     "top_k": 0,
     "top_p": 1.0,
+    "repetition_penalty": 1.2,
     "no_repeat_ngram_size": 2,
     "exempt_words": ["甲"],
     "banned_words": ["[UNK]", "丙"],

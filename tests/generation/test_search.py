@@ -17,9 +17,9 @@ from generation_models import (
 from plain_search import assert_keeps_the_rules, every_target, outputs, plain_beam_search
 from scipy.special import log_softmax
 
-from nezha_tf.generation.generator import Generator
+from nezha_tf.generation.generator import PART, Generator
 from nezha_tf.generation.options import GenerationOptions
-from nezha_tf.generation.search import gumbel
+from nezha_tf.generation.search import Rules, gumbel
 from nezha_tf.generation.sources import pad_left
 from nezha_tf.generation.target_format import TargetFormat
 from nezha_tf.util.errors import UserError
@@ -31,8 +31,12 @@ def generate(
     vocabulary = vocabulary_of(vocab_size or model.config.vocab_size)
     options = GenerationOptions(**options)
     generator = Generator(model, vocabulary, target_format or TargetFormat(), options, jit_compile)
-    found = generator(*pad_left(sources, max(map(len, sources)) + 1), seed=seed)
-    return type(found)(*(part.numpy() for part in found))
+    return arrays(generator(*pad_left(sources, max(map(len, sources)) + 1), seed=seed))
+
+
+def arrays(generated):
+    """Returns a `Generated` of NumPy arrays."""
+    return type(generated)(*(part.numpy() for part in generated))
 
 
 def tables_of(model, sources, target_format):
@@ -42,9 +46,7 @@ def tables_of(model, sources, target_format):
 
     def table_of(source):
         return functools.cache(
-            lambda prefix: log_softmax(
-                next_logits(full_pass, source, [prefix], target_format)[0].astype(float)
-            )
+            lambda prefix: next_logits(full_pass, source, [prefix], target_format)[0]
         )
 
     return [table_of(source) for source in sources]
@@ -56,6 +58,7 @@ def test_a_wide_beam_finds_the_optimum():
     target_format = TargetFormat(mode="left_to_right")
     options = {"max_length": 4, "min_length": 3, "length_penalty": 2.0, "exempt_tokens": ("p6",)}
     options |= {"no_repeat_ngram_size": 2, "beam_size": 108, "num_return_sequences": 6}
+    options["repetition_penalty"] = 1.5
     found = generate(model, sources, target_format, **options)
     options, tables = GenerationOptions(**options), tables_of(model, sources, target_format)
     assert_keeps_the_rules(found, tables, options, 8)
@@ -66,16 +69,19 @@ def test_a_wide_beam_finds_the_optimum():
 
 
 @pytest.mark.parametrize(
-    "alpha, target_prediction, encoding",
-    ((1.0, "masked", "absolute"), (0.6, "shift", "functional_relative")),
+    "alpha, repetition_penalty, target_prediction, encoding",
+    ((1.0, 1.0, "masked", "absolute"), (0.6, 2.0, "shift", "functional_relative")),
 )
-def test_a_narrow_beam_equals_a_plain_search(alpha, target_prediction, encoding):
+def test_a_narrow_beam_equals_a_plain_search(
+    alpha, repetition_penalty, target_prediction, encoding
+):
     """The simple search never stops early, so stopping early must lose nothing."""
     model = random_model(encoding, vocab_size=16, scale=0.4)
     model.masked_lm.output_bias.assign(tf.one_hot(SEP, 16) * 2.0)
     target_format = TargetFormat(target_prediction=target_prediction)
     sources = random_sources(16)
     options = {"max_length": 7, "beam_size": 3, "num_return_sequences": 3, "length_penalty": alpha}
+    options["repetition_penalty"] = repetition_penalty
     found = generate(model, sources, target_format, **options)
     options, tables = GenerationOptions(**options), tables_of(model, sources, target_format)
     assert_keeps_the_rules(found, tables, options, 16)
@@ -112,6 +118,7 @@ def test_samples_keep_the_rules():
 def test_compiled_by_xla_or_not(options):
     model, sources = random_model(), random_sources()
     rules = {"max_length": 5, "no_repeat_ngram_size": 2, "min_length": 3, "seed": 3}
+    rules["repetition_penalty"] = 1.5
     if options["method"] == "sample":
         rules |= {"top_k": 12, "top_p": 0.9}
     plain, compiled = (
@@ -120,6 +127,41 @@ def test_compiled_by_xla_or_not(options):
     )
     np.testing.assert_array_equal(plain.ids, compiled.ids)
     np.testing.assert_allclose(plain.scores, compiled.scores, atol=1e-5)
+
+
+def test_repeated_tokens_are_penalized_as_written_down():
+    """By hand: positive logits are divided, negative ones multiplied, others stay."""
+    options = GenerationOptions(repetition_penalty=2.0, banned_tokens=())
+    rules = Rules(options, vocabulary_of(8), 8)
+    logits = tf.constant([[[0.0, 0, 0, 0, 0, 3, -3, 1]] * 2])
+    sequences = tf.constant([[[5, 6, 7], [7, 7, 5]]])
+    of_model, of_choice = rules.next_log_probs(logits, sequences, tf.constant(2))
+    np.testing.assert_allclose(of_model, log_softmax(logits, axis=-1), atol=1e-6)
+    # The third token is not written yet.
+    expected = [[0, 0, 0, 0, 0, 1.5, -6, 1], [0, 0, 0, 0, 0, 3, -3, 0.5]]
+    np.testing.assert_allclose(of_choice[0], log_softmax(expected, axis=-1), atol=1e-6)
+
+
+@pytest.mark.parametrize("options", METHODS)
+@pytest.mark.parametrize("max_length", (1, 10))
+def test_parts_grow_to_the_whole(options, max_length):
+    model, sources = random_model(scale=0.4), random_sources()
+    rules = {"max_length": max_length, "min_length": max_length, "repetition_penalty": 1.5}
+    options = GenerationOptions(**rules, **options)
+    generator = Generator(model, vocabulary_of(30), TargetFormat(), options, jit_compile=False)
+    ids, mask = pad_left(sources, 9)
+    seeds = tf.constant([3, 4, 5])
+    parts = list(generator.in_parts(tf.constant(ids), tf.constant(mask), seeds))
+    for found, expected in zip(parts[-1], generator(ids, mask, seed=3), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    longest = [part.lengths.numpy().max() for part in parts]
+    assert longest[:-1] == [1 + PART * number for number in range(1, len(parts))]
+    assert len(parts) == (1 if max_length == 1 else 3)
+    whole = [tokens for *_, tokens in outputs(arrays(parts[-1]))]
+    if options.method != "beam":  # which changes its mind
+        for part in parts:
+            begun = [tokens for *_, tokens in outputs(arrays(part))]
+            assert all(any(t[: len(tokens)] == tokens for t in whole) for tokens in begun)
 
 
 class CountingDecoder:
@@ -207,6 +249,9 @@ def test_mistakes_are_named():
         ({"temperature": math.inf}, "temperature"),
         ({"temperature": math.nan}, "temperature"),
         ({"top_p": 1.5}, "top_p"),
+        ({"repetition_penalty": 0.9}, "repetition_penalty must be from 1 to 1000000, not 0.9"),
+        ({"repetition_penalty": math.nan}, "repetition_penalty"),
+        ({"repetition_penalty": math.inf}, "repetition_penalty"),
         ({"banned_tokens": ("p5", "[SEP]")}, r"\[SEP\] ends each target"),
     ):
         with pytest.raises(UserError, match=message):

@@ -12,6 +12,7 @@ from plain_search import (
     assert_keeps_the_rules,
     every_target,
     has_repeat,
+    log_probs_of,
     next_tokens,
     outputs,
     plain_beam_search,
@@ -25,7 +26,7 @@ LENGTH = 4
 
 
 class Table:
-    """A model without a network: log-probabilities drawn anew for each prefix."""
+    """A model without a network: logits drawn anew for each prefix."""
 
     def __init__(self, seed, scale, bias):
         """The bias is that of [SEP]."""
@@ -37,14 +38,14 @@ class Table:
         if prefix not in self._known:
             rng = np.random.default_rng([self._seed, len(prefix), *prefix])
             logits = rng.normal(size=ROWS) * self._scale + self._bias
-            self._known[prefix] = (logits - np.log(np.exp(logits).sum())).astype(np.float32)
+            self._known[prefix] = logits.astype(np.float32)
         return self._known[prefix]
 
 
 def searched(search, tables, max_length):
     """Runs a search as `Generator` does, an example for each table; returns `Generated`."""
 
-    def log_probs(sequences, length):
+    def logits(sequences, length):
         rows = [
             [table(tuple(row[:length].tolist())) for row in rows]
             for table, rows in zip(tables, np.asarray(sequences), strict=True)
@@ -55,7 +56,7 @@ def searched(search, tables, max_length):
     for length in range(max_length):
         if length and search.is_done(state):
             break
-        state, _ = search.advance(state, log_probs(state.sequences, length))
+        state, _ = search.advance(state, logits(state.sequences, length))
     found = search.result(state)
     return type(found)(*(part.numpy() for part in found))
 
@@ -76,6 +77,7 @@ def settings(draw, **fixed):
         "max_length": max_length,
         "min_length": draw(st.integers(1, max_length)),
         "length_penalty": draw(st.sampled_from((0.0, 0.6, 1.0, 2.0, -1.0))),
+        "repetition_penalty": draw(st.sampled_from((1.0, 1.2, 5.0))),
         "no_repeat_ngram_size": draw(st.integers(0, 3)),
         "exempt_tokens": tuple(sorted(draw(tokens))),
         "banned_tokens": tuple(sorted(banned | draw(tokens))),
@@ -138,9 +140,11 @@ def test_greedy_takes_the_likeliest_token_that_may_come(values, tables):
     found = searched(search, tables, options.max_length)
     assert_keeps_the_rules(found, tables, options, size)
     for (_, _, _, tokens), table in zip(outputs(found), tables, strict=True):
+        _, of_choice = log_probs_of(table, options)
         for place, token in enumerate(tokens):
             prefix = tokens[:place]
-            assert token == max(next_tokens(prefix, options, size), key=table(prefix).__getitem__)
+            likeliest = max(next_tokens(prefix, options, size), key=of_choice(prefix).__getitem__)
+            assert token == likeliest
 
 
 @st.composite
@@ -177,7 +181,8 @@ def test_samples_keep_the_rules_and_the_cut(values, tables, seed):
 def cut(table, prefix, options, size):
     """Returns the tokens that may be drawn after a prefix, a little more where it is close."""
     tokens = next_tokens(prefix, options, size)
-    logits = {token: float(table(prefix)[token]) / options.temperature for token in tokens}
+    _, of_choice = log_probs_of(table, options)
+    logits = {token: of_choice(prefix)[token] / options.temperature for token in tokens}
     tokens.sort(key=logits.get, reverse=True)
     tokens = tokens[: options.top_k or ROWS]
     weights = {token: np.exp(logits[token] - logits[tokens[0]]) for token in tokens}

@@ -94,6 +94,23 @@ def test_the_vocabulary_of_a_remote_run_is_found(tmp_path):
     assert len(begun) == 1
 
 
+@pytest.mark.parametrize(
+    "path, title",
+    (("models/reviews/1", "reviews"), ("named", "named"), ("run/export", "run"), ("run/2", "run")),
+)
+def test_the_readme_bears_the_models_name_and_runs_where_the_user_is(
+    tmp_path, monkeypatch, path, title
+):
+    write_folder(tmp_path / "run", PRETRAINING)
+    monkeypatch.chdir(tmp_path)
+    export_folder("run", path)
+    readme = (tmp_path / path / "README.md").read_text(encoding="utf-8")
+    assert readme.split("---\n")[2].startswith(f"# {title}\n")
+    found = {}
+    exec(readme.split("```python\n")[1].split("```")[0], found)
+    assert found["outputs"]["num_masks"].shape == (1,)
+
+
 def test_a_name_that_tensorflow_takes_for_a_pattern_is_refused(tmp_path):
     """It would write the SavedModel there, but find no weights in it."""
     for name in ("a[1]", "a*", "a?", "a\\b", "a[1]/b"):

@@ -122,6 +122,20 @@ def test_the_page_shows_all_texts_that_the_search_finds(models):
     assert found["scores"] == sorted(found["scores"], reverse=True)
 
 
+def test_what_is_written_grows_to_the_answer(models, folders, tmp_path):
+    """That of an export comes at once, and under the name of the model."""
+    *_, whole = models["Writing"]["titles"].in_parts(text=TEXT)
+    found = models["Writing"]["titles"](text=TEXT)
+    assert whole == {key: pytest.approx(found[key], abs=1e-5) for key in found}
+    with pytest.raises(UserError, match="the text holds no token"):
+        next(models["Writing"]["titles"].in_parts(text=" "))
+    export_folder(folders["titles"][0], str(tmp_path / "titles" / "1"))
+    opened = open_models([str(tmp_path / "titles" / "1")])["Writing"]
+    assert list(opened) == ["titles"]
+    [answer] = opened["titles"].in_parts(text=TEXT)
+    assert answer == opened["titles"](text=TEXT)
+
+
 def test_blanks_and_attention(models):
     found = models["Fill in"]["nezha"](text="他在[MASK]京[MASK]")
     assert found["num_masks"] == len(found["candidates"]) == 2

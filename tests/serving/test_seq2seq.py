@@ -46,6 +46,7 @@ KINDS = {
         "decoding": "beam",
         "num_return_sequences": 3,
         "length_penalty": 0.7,
+        "repetition_penalty": 1.5,
         "no_repeat_ngram_size": 2,
     },
     "sample": {

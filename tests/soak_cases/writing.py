@@ -33,6 +33,7 @@ def draw(case, length, do_lower_case):
         "beam_size": rng.randint(1, 4),
         "length_penalty": rng.choice((0.7, 0.0, 1.5)),
         "min_target_length": rng.randint(1, 4),
+        "repetition_penalty": rng.choice((1.0, 1.0, 1.3)),
         "no_repeat_ngram_size": rng.choice((0, 0, 1, 2)),
     }
     most = {"beam": flags["beam_size"], "greedy": 1, "sample": 3}[decoding]

@@ -16,6 +16,17 @@ from nezha_tf.util.errors import UserError
 
 # The seed if the caller passes none.
 SEED = 0
+# The options of a pretrained model on the page, by its mode. Such a model repeats itself and loses
+# its thread, or writes less of the source than there is.
+ON_PAGE = {
+    "left_to_right": {
+        "num_return_sequences": 3,
+        "temperature": 0.7,
+        "repetition_penalty": 1.2,
+        "no_repeat_ngram_size": 3,
+    },
+    "seq2seq": {"num_return_sequences": 3, "length_penalty": 2.0, "no_repeat_ngram_size": 3},
+}
 MEANINGS = {
     **INPUT_MEANINGS,
     "seed": "the seed of sampling for each text; the same text and seed give the same texts",
@@ -34,13 +45,14 @@ class WritingServing(Serving):
     meanings = MEANINGS
     example = 'text=tf.constant(["今天很冷。"])'
 
-    def __init__(self, model, tokenizer, form, written="texts", num_on_page=None):
+    def __init__(self, model, tokenizer, form, written="texts", on_page=None):
         """Args:
           model: a `NezhaForMaskedLM`.
           tokenizer: its `FullTokenizer`.
           form: its `WritingFormat`.
           written: the name of the output with the texts.
-          num_on_page: how many texts the page shows; None: all that the search finds.
+          on_page: dict of the `GenerationOptions` that are others on the page; None: only as
+            many texts as the search finds.
 
         Raises:
           UserError: the model does not have the segments, or is too short for source and target.
@@ -48,7 +60,7 @@ class WritingServing(Serving):
         super().__init__(model, tokenizer)
         form.check(model.config)
         self._side, _, self._options = form
-        self.written, self._num_on_page = written, num_on_page
+        self.written, self._on_page = written, on_page
         self._make_generator = functools.partial(
             Generator, model, tokenizer.vocabulary, form.target_format
         )
@@ -97,8 +109,15 @@ class WritingServing(Serving):
         return self._options.num_return_sequences
 
     def for_page(self):
-        count = self._num_on_page or self._options.num_hypotheses
-        return self.with_options(num_return_sequences=count)
+        return self.with_options(
+            **self._on_page or {"num_return_sequences": self._options.num_hypotheses}
+        )
+
+    def in_parts(self, text):
+        """Yields the default signature's outputs for texts, string [B], while they are written."""
+        sources = self._sources(*self._packed(self._reader.ids(text)))
+        for generated in self._generator.in_parts(*sources, self._seeds(sources[0])):
+            yield self._texts(generated)
 
     def with_options(self, **changes):
         """Returns this with other `GenerationOptions`; a `UserError` if one is bad."""
@@ -130,8 +149,14 @@ class WritingServing(Serving):
 
     def _search(self, input_ids, input_mask, seeds):
         """Returns the `Generated` of sources, padded on the right."""
-        if seeds is None:
-            seeds = tf.fill(tf.shape(input_ids)[:1], SEED)
+        sources = self._sources(input_ids, input_mask)
+        return self._generator.search(*sources, self._seeds(input_ids) if seeds is None else seeds)
+
+    def _seeds(self, input_ids):
+        return tf.fill(tf.shape(input_ids)[:1], SEED)
+
+    def _sources(self, input_ids, input_mask):
+        """Returns (input_ids, input_mask) padded on the left, if they are not too long."""
         if self._longest_source is not None:
             longest = tf.reduce_max(tf.reduce_sum(input_mask, axis=1))
             message = f"a source has more than {self._longest_source} tokens; shorten it"
@@ -139,9 +164,7 @@ class WritingServing(Serving):
                 [tf.debugging.assert_less_equal(longest, self._longest_source, message)]
             ):
                 input_ids = tf.identity(input_ids)
-        return self._generator.search(
-            *(_padded_left(array, input_mask) for array in (input_ids, input_mask)), seeds
-        )
+        return [_padded_left(array, input_mask) for array in (input_ids, input_mask)]
 
     def _texts(self, generated):
         shape = tf.shape(generated.lengths)
@@ -167,7 +190,7 @@ def pretrained_writing(folder, model, mode):
     """
     written = "continuations" if mode == "left_to_right" else "texts"
     form = pretrained_format(folder, mode)
-    return WritingServing(model, folder.tokenizer, form, written, num_on_page=3)
+    return WritingServing(model, folder.tokenizer, form, written, ON_PAGE[mode])
 
 
 def _padded_left(values, input_mask):

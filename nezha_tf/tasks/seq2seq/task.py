@@ -62,8 +62,8 @@ class Seq2Seq(Task):
 
     def task_file_settings(self):
         own = {"task": "seq2seq", "max_seq_length": self.lengths.max_seq_length}
-        names = TASKS["seq2seq"].settings
-        return own | {name: getattr(self.settings, name) for name in names}
+        row = TASKS["seq2seq"]
+        return own | {name: getattr(self.settings, name) for name in (*row.settings, *row.optional)}
 
     def make_model(self, precision):
         model = NezhaForMaskedLM(self.config, self.settings.layer_mix, dtype=precision)
