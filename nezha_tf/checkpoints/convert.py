@@ -160,4 +160,4 @@ def _report(source, weights, settings, segments):
     if weights.missing:
         rows.append(("missing", f"{len(weights.missing)}: {', '.join(weights.missing)}"))
     title = f"{source.checkpoint} to {settings.to} ({settings.format})"
-    return "\n".join([console.table(title, rows), *source.notes])
+    return "\n".join([console.facts(title, rows), *source.notes])

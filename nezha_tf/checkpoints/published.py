@@ -64,11 +64,8 @@ def _configurations_of_electra(checkpoint):
     if not electra.is_electra(reader.get_variable_to_shape_map()):
         return ""
     texts = [json.dumps(electra.configuration(model)) for model in electra.models_of(reader)]
-    return (
-        "ELECTRA's programs write none: write one with "
-        + " (the generator: ".join(texts)
-        + (")" * (len(texts) - 1))
-    )
+    generator = "".join(f" (the generator: {text})" for text in texts[1:])
+    return f"ELECTRA's programs write none: write one with {texts[0]}{generator}"
 
 
 def read_config(path, checkpoint, is_trained=False):

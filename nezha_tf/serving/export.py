@@ -16,7 +16,7 @@ from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.objectives.uses import PIPELINE_TAGS, uses_of
 from nezha_tf.serving.any_model import FeaturesServing, fill_mask
 from nezha_tf.training import start
-from nezha_tf.util import files, storage
+from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, first_line, require_flag
 
 _OF_PATTERNS = re.compile(r"[*?\[\\]")
@@ -64,7 +64,7 @@ def run_and_export(run, settings, make_task):
         without = dataclasses.replace(settings, do_export=False, export_dir=None)
         is_chief = run(without, make_task)
     if is_chief:
-        print(export_folder(folder, export_dir), flush=True)
+        console.tell(export_folder(folder, export_dir), flush=True)
 
 
 def export_folder(path, output_dir, task=None):

@@ -9,7 +9,9 @@ import re
 
 from absl import flags
 
+from nezha_tf.util import console, language
 from nezha_tf.util.errors import UserError, require_unicode
+from nezha_tf.util.language import translated
 
 # In a run's folder: the flags of its last start.
 FLAGS_FILE = "run.flags"
@@ -78,15 +80,21 @@ def define(settings_class, flag_values=flags.FLAGS):
     The annotation gives the flag's type: bool, int, float or str, with "| None" if the flag has no
     default value, or a tuple, whose values are separated by commas on the command line.
 
+    All programs have `--language`, too, which is no field: it changes nothing but the screen.
+
     Args:
       settings_class: the dataclass.
       flag_values: the absl `FlagValues` that get the flags; by default those of the program.
     """
+    help_ = "Language of messages; default: that of the environment on a terminal, en elsewhere."
+    flags.DEFINE_enum(
+        language.FLAG, None, language.LANGUAGES, _shown_help(help_), flag_values=flag_values
+    )
     for field in _flags_of(settings_class):
         about, default = field.metadata, field.default
         kind = field.type.__name__ if isinstance(field.type, type) else str(field.type)
         bounds = {"lower_bound": about["least"], "upper_bound": about["most"]}
-        help_ = about["help"] + _reading_note(settings_class, about["read_with"])
+        help_ = _shown_help(about["help"], _reading_note(settings_class, about["read_with"]))
         common = {"name": _name(field), "help": help_, "flag_values": flag_values}
         if about["choices"]:
             flags.DEFINE_enum(default=default, enum_values=list(about["choices"]), **common)
@@ -150,6 +158,14 @@ def _reading_note(settings_class, read_with):
         if other in own  # Programs that lack the other flag have one value of it.
     ]
     return f" Only {', '.join(conditions)}." if conditions else ""
+
+
+def _shown_help(*texts):
+    """Returns help in the language of the screen; absl breaks lines at blanks only."""
+    shown = "".join(map(translated, texts))
+    if shown == "".join(texts):
+        return shown
+    return "\n" + console.folded(shown, flags.get_help_width() - len("    "))
 
 
 def _has_on(values):
