@@ -169,6 +169,11 @@ class _Finder(ast.NodeVisitor):
             self.visit(node.args[0])
         elif name == "translated" and _is_text(node.args[0]):
             self._add(node.args[0], is_message=True)
+        elif name == "_table" and isinstance(node.args[0], ast.Tuple):
+            self._add_all(node.args[0].elts)
+            self.visit(node.args[1])
+        elif name in ("caption", "_caption"):
+            self._add_all([argument for argument in node.args if _is_text(argument)])
         elif name == "read_with_progress" and _is_text(node.args[1]):
             self._add(node.args[1], is_message=True)
         elif name not in _NO_MESSAGES:
@@ -185,6 +190,18 @@ class _Finder(ast.NodeVisitor):
         if others and isinstance(first, ast.Constant) and isinstance(others[0], ast.JoinedStr):
             self._add(first, is_message=re.fullmatch(r"[a-z -]+", str(first.value)))
         self.generic_visit(node)
+
+    def visit_Assign(self, node):
+        """The titles of panels of curves."""
+        if isinstance(node.targets[0], ast.Name) and node.targets[0].id == "TITLES":
+            self._add_all(node.value.values)
+        else:
+            self.generic_visit(node)
+
+    def _add_all(self, nodes):
+        for node in nodes:
+            if not (isinstance(node, ast.Constant) and node.value == ""):
+                self._add(node, is_message=True)
 
     def _add(self, node, is_message):
         for parts in _alternatives(node):
