@@ -27,15 +27,16 @@ def choose():
     """Runs the program that the first argument names, or shows a list of all; the entry point."""
     path, *arguments = sys.argv
     own = "python -m nezha_tf" if path.endswith("__main__.py") else os.path.basename(path)
-    if arguments and arguments[0] in PROGRAMS:
-        name, *rest = arguments
-        sys.argv[:] = [f"{own} {name}", *rest]
-        run(name)
+    words = [text for text in arguments if not text.startswith(f"--{language.FLAG}=")]
+    if words and words[0] in PROGRAMS:
+        arguments.remove(words[0])
+        sys.argv[:] = [f"{own} {words[0]}", *arguments]
+        run(words[0])
     sys.argv[0] = own
     language.use(language.of_start(arguments, os.environ))
     with _cli().in_one_line():
-        if arguments and arguments[0] not in _HELP:
-            raise errors.UserError(_unknown(arguments[0]))
+        if words and words[0] not in _HELP:
+            raise errors.UserError(_unknown(words[0]))
         console.tell(listed(own))
 
 

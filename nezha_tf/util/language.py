@@ -22,6 +22,7 @@ _ENTRY = re.compile(r'msgid (".*")\nmsgstr (".*")')
 # Messages that consist of several ones have these between them.
 _BETWEEN = {"; ": "；", ": ": "：", ", ": "，", " and ": "和 ", " or ": "或 ", " (": "（"}
 _SEPARATOR = re.compile("|".join(map(re.escape, _BETWEEN)))
+_BETWEEN_FLAGS = re.compile(r" (and|or) (?=--)")
 # What `{0:n}` stands for: a number, or one with a noun, as of `console.plural`.
 NUMBER = "n"
 _NUMBER = re.compile(r"([-+]?[\d.,]+(e[-+]?\d+)?%?|inf|nan)( \w+)?")
@@ -109,7 +110,7 @@ class _Template:
         self._longest = max(self._parts, key=len)
         self.length = sum(map(len, self._parts))
         kinds = [kind for _, name, kind, _ in string.Formatter().parse(english) if name]
-        letters = sum(map(str.isalpha, "".join(self._parts)))
+        letters = len(re.findall("[A-Za-z=-]", "".join(self._parts)))
         has_few = letters + kinds.count(NUMBER) * _LETTERS_OF_NUMBER < _FEW_LETTERS
         self._kinds = [_NUMBER if kind == NUMBER else _WORD if has_few else _TEXT for kind in kinds]
         self._chinese = list(string.Formatter().parse(chinese))
@@ -172,7 +173,7 @@ def _line(text):
         shown = list(map(_value, clauses)) if len(clauses) > 1 else clauses
         if shown != clauses:
             return _BETWEEN[between].join(shown)
-    return text
+    return _BETWEEN_FLAGS.sub(lambda found: f" {_BETWEEN[found[0]]}", text)
 
 
 def _message(text):

@@ -88,7 +88,7 @@ def define(settings_class, flag_values=flags.FLAGS):
     """
     help_ = "Language of messages; default: that of the environment on a terminal, en elsewhere."
     flags.DEFINE_enum(
-        language.FLAG, None, language.LANGUAGES, _shown_help(help_), flag_values=flag_values
+        language.FLAG, None, language.LANGUAGES, _shown_help(help_, ""), flag_values=flag_values
     )
     for field in _flags_of(settings_class):
         about, default = field.metadata, field.default
@@ -157,15 +157,19 @@ def _reading_note(settings_class, read_with):
         for other, values in read_with.items()
         if other in own  # Programs that lack the other flag have one value of it.
     ]
-    return f" Only {', '.join(conditions)}." if conditions else ""
+    shown = [translated(each).replace(" or ", translated(" or ")) for each in conditions]
+    return translated(" Only CONDITIONS.").replace("CONDITIONS", ", ".join(shown)) if shown else ""
 
 
-def _shown_help(*texts):
-    """Returns help in the language of the screen; absl breaks lines at blanks only."""
-    shown = "".join(map(translated, texts))
-    if shown == "".join(texts):
-        return shown
-    return "\n" + console.folded(shown, flags.get_help_width() - len("    "))
+def _shown_help(text, note):
+    """Returns help in the language of the screen, with a note that is in it already.
+
+    absl breaks lines at blanks only, of which Chinese has few.
+    """
+    shown = translated(text)
+    if shown == text:
+        return text + note
+    return "\n" + console.folded(shown + note, flags.get_help_width() - len("    "))
 
 
 def _has_on(values):
