@@ -48,6 +48,7 @@ _NOT_SHOWN = {
     "eval {0}",
     "predict {0}",
     "the {0}",
+    "held out {0} {1}",
     "{0}: this is no entry: {1}",
     " [while running '",
     "--name=nezha_tf {0} pyspark-shell",
@@ -176,8 +177,10 @@ class _Finder(ast.NodeVisitor):
             self._add_all([argument for argument in node.args if _is_text(argument)])
         elif name == "read_with_progress" and _is_text(node.args[1]):
             self._add(node.args[1], is_message=True)
-        elif name not in _NO_MESSAGES:
+        else:
             for part in (*node.args, *node.keywords):
+                if name in _NO_MESSAGES and _is_text(part):
+                    continue
                 is_label = isinstance(part, ast.keyword) and part.arg in ("desc", "unit")
                 if is_label and name == "progress" and _is_text(part.value):
                     self._add(part.value, is_message=part.value.value != "B")
