@@ -11,6 +11,7 @@ from nezha_tf.corpus.statistics import READING, STAGES
 from nezha_tf.objectives.policies import POLICIES, UNMASKED
 from nezha_tf.text.words import never_found, read_user_dictionary
 from nezha_tf.util import console
+from nezha_tf.util.language import translated
 
 # There is a warning if a smaller share of a set's characters is in examples.
 LEAST_USED = 0.9
@@ -74,7 +75,7 @@ def progress(sets):
             nonlocal instances
             instances += summary["records"]
             rate = instances / (time.monotonic() - started)
-            bar.set_postfix_str(f"{rate:,.0f} instances/s", refresh=False)
+            bar.set_postfix_str(translated(f"{rate:,.0f} instances/s"), refresh=False)
             bar.update(summary["documents"])
 
         yield show

@@ -144,9 +144,9 @@ def _catalogue():
     fixed, templates = {}, []
     for english, chinese in read_catalogue().items():
         texts = parts(english)
-        if len(texts) == 1:
+        if chinese and len(texts) == 1:
             fixed[texts[0]] = parts(chinese)[0]
-        else:
+        elif chinese:  # it is empty while a message has no translation yet
             templates.append(_Template(english, chinese))
     return fixed, sorted(templates, key=lambda template: -template.length)
 
