@@ -111,6 +111,7 @@ FOREIGN = (
     "Read-only file system",
     "Directory not empty",
     "Address already in use",
+    "No module named {0}",
 )
 
 

@@ -20,7 +20,7 @@ _VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _CATALOGUE = os.path.join(os.path.dirname(__file__), os.pardir, "resources", "zh.po")
 _ENTRY = re.compile(r'msgid (".*")\nmsgstr (".*")')
 # Messages that consist of several ones have these between them.
-_BETWEEN = {"; ": "；", ": ": "：", ", ": "，", " and ": "和 ", " or ": "或 ", " (": "（"}
+_BETWEEN = {"; ": "；", ": ": "：", ", ": "，", " and ": "和 ", " or ": "或 ", " (": " ("}
 _SEPARATOR = re.compile("|".join(map(re.escape, _BETWEEN)))
 _BETWEEN_FLAGS = re.compile(r" (and|or) (?=--)")
 # What `{0:n}` stands for: a number, or one with a noun, as of `console.plural`.
