@@ -21,8 +21,8 @@ from nezha_tf.util.language import NUMBER, read_catalogue  # noqa: E402
 
 # Two words, or one beside a placeholder or a flag, make a text a message.
 _WORDS = re.compile(
-    r"[A-Za-z][a-z'’]+[,;:.)\"]* [(\"]?([a-z]|--)|(^|[ ,;:(])[A-Za-z]{2,}[:;,]? \{|\} [a-z]{2,}"
-    r"|^the \S"
+    r"[A-Za-z][A-Za-z0-9'’]*[,;:.)\"]* [(\[\"]?([a-z]|--)|\} [a-z]{2,}|^the \S"
+    r"|(^|[ ,;:(])[A-Za-z]{2,}[:;,]? \{"
 )
 # What these get is code: patterns, separators, names.
 _NO_MESSAGES = {
@@ -42,6 +42,7 @@ _NOT_SHOWN = {
     "import nezha_tf",
     'tokenizer, model = nezha_tf.load("{0}")',
     "python {0}",
+    "python -m nezha_tf",
     "pip install nezha_tf",
     "pip install 'nezha_tf{0}'",
     "train {0}",

@@ -187,9 +187,9 @@ def reading_warnings(folder, vocab_file, lower_cases, is_stated=False):
 
 def _tokenizer_warnings(path, lower_cases):
     values, lines = read_object(path) or {}, []
-    accents = "are stripped" if lower_cases else "stay"
+    accents = "accents are stripped" if lower_cases else "accents stay"
     for key, ours, meaning in (
-        ("strip_accents", lower_cases, f"accents {accents} here, by --do_lower_case alone"),
+        ("strip_accents", lower_cases, f"{accents} here, by --do_lower_case alone"),
         ("tokenize_chinese_chars", True, "each Chinese character is a token of its own here"),
     ):
         theirs = values.get(key)
