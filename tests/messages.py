@@ -59,6 +59,8 @@ _NOT_SHOWN = {
     "# From step {0} on; earlier flags: {1}.",
     "process {0} on {1}",
 }
+# Titles of the panels of curves, and stages of making data.
+_NAMES_SHOWN = {"TITLES", "STAGES"}
 # Nouns that reach `console.plural` by a variable.
 _NOUNS = ("line", "source", "target", "text", "pair", "choice")
 # What others say: absl about flags, and the system about files.
@@ -197,9 +199,9 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Assign(self, node):
-        """The titles of panels of curves."""
-        if isinstance(node.targets[0], ast.Name) and node.targets[0].id == "TITLES":
-            self._add_all(node.value.values)
+        """Some tables of names that are shown."""
+        if _NAMES_SHOWN & {_name(target) for target in node.targets}:
+            self._add_all(getattr(node.value, "values", None) or node.value.elts)
         else:
             self.generic_visit(node)
 

@@ -114,7 +114,7 @@ def print_stages(spent, read, made):
         rate = length / max(spent[name], 1e-9) / 1e6
         if spent[name]:
             rows.append((name, f"{spent[name]:.1f} s", f"{rate:,.1f} MB/s"))
-    console.tell(console.table("stages: seconds of all workers, text a second of one", rows))
+    console.tell(console.facts("stages: seconds of all workers, text a second of one", rows))
 
 
 def print_rate(made, seconds):
