@@ -49,6 +49,7 @@ _NOT_SHOWN = {
     "eval {0}",
     "predict {0}",
     "the {0}",
+    "{0} for {1}",
     "held out {0} {1}",
     "{0}: this is no entry: {1}",
     " [while running '",

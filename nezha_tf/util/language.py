@@ -111,8 +111,10 @@ class _Template:
         self.length = sum(map(len, self._parts))
         kinds = [kind for _, name, kind, _ in string.Formatter().parse(english) if name]
         letters = len(re.findall("[A-Za-z=-]", "".join(self._parts)))
-        has_few = letters + kinds.count(NUMBER) * _LETTERS_OF_NUMBER < _FEW_LETTERS
-        self._kinds = [_NUMBER if kind == NUMBER else _WORD if has_few else _TEXT for kind in kinds]
+        self.has_few = letters + kinds.count(NUMBER) * _LETTERS_OF_NUMBER < _FEW_LETTERS
+        self._kinds = [
+            _NUMBER if kind == NUMBER else _WORD if self.has_few else _TEXT for kind in kinds
+        ]
         self._chinese = list(string.Formatter().parse(chinese))
 
     def in_chinese(self, text):
@@ -160,12 +162,12 @@ def _line(text):
     for place in places:
         before, between, after = text[: place.start()], place[0], text[place.end() :]
         for separator, tail in ("", between + after), (_BETWEEN[between], after):
-            found = _message(tail) if " " in tail else None
+            found = _message(tail, is_piece=True) if " " in tail else None
             if found is not None:
                 return _value(before) + separator + found
     for place in reversed(places):
         before, between, after = text[: place.start()], place[0], text[place.end() :]
-        found = _message(before) if " " in before else None
+        found = _message(before, is_piece=True) if " " in before else None
         if found is not None:
             return found + _BETWEEN[between] + _value(after)
     for between in ("; ", ": "):
@@ -176,12 +178,15 @@ def _line(text):
     return _BETWEEN_FLAGS.sub(lambda found: f" {_BETWEEN[found[0]]}", text)
 
 
-def _message(text):
-    """Returns the Chinese of a text that is one message, or None."""
+def _message(text, is_piece=False):
+    """Returns the Chinese of a text that is one message, or None.
+
+    Pieces of a text are no messages by a few letters: any text has some that look so.
+    """
     fixed, templates = _catalogue()
     if text in fixed:
         return fixed[text]
-    found = (template.in_chinese(text) for template in templates)
+    found = (each.in_chinese(text) for each in templates if not (is_piece and each.has_few))
     return next((chinese for chinese in found if chinese is not None), None)
 
 
