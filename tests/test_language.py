@@ -143,6 +143,12 @@ def test_extraction(source, expected):
             "没有要做的事：请传入 --do_train 或 --do_eval",
         ),
         ("12 s, 1,024 instances/s", "12 s，每秒 1,024 个样本"),
+        (
+            "a.tfrecord was made with another vocabulary than v.txt, so its ids mean other tokens; "
+            "pass the --vocab_file that it was made with",
+            "a.tfrecord 是用另一个词表制作的，而不是 v.txt，所以其中的编号对应另外的 token；"
+            "请传入制作它时所用的 --vocab_file",
+        ),
         ("{x} is empty", "{x} 是空的"),
         # No messages: what a user wrote, keys, and rows of tables.
         ("今天: xyz; and so on, in the end", "今天: xyz; and so on, in the end"),

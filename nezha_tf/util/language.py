@@ -170,6 +170,10 @@ def _line(text):
         found = _message(before, is_piece=True) if " " in before else None
         if found is not None:
             return found + _BETWEEN[between] + _value(after)
+    name, _, after = text.partition(" ")  # perhaps that of a file
+    found = _message(after, is_piece=True) if after else None
+    if found is not None:
+        return f"{name} {found}"
     for between in ("; ", ": "):
         clauses = text.split(between)
         shown = list(map(_value, clauses)) if len(clauses) > 1 else clauses
