@@ -18,7 +18,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 from absl import app, flags, logging
 
 from nezha_tf import inputs
-from nezha_tf.util import console, package_data, settings
+from nezha_tf.util import console, language, package_data, settings
 from nezha_tf.util.errors import (
     STATUS_TERMINATED,
     STATUS_WORKER_LOST,
@@ -26,6 +26,7 @@ from nezha_tf.util.errors import (
     UserError,
     WorkerLost,
 )
+from nezha_tf.util.language import translated
 
 # With this, --help lists the flags that `run` defines under the program that calls it.
 flags.disclaim_key_flags()
@@ -51,7 +52,7 @@ _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
 
 def _told_of_no_memory(kind, error, trace):
     if issubclass(kind, MemoryError):
-        print(f"{_program()}: error: {_NO_MEMORY}", file=sys.stderr)
+        _print_error(_NO_MEMORY)
     else:
         sys.__excepthook__(kind, error, trace)
 
@@ -152,11 +153,11 @@ def in_one_line():
     except UserError as error:
         _fail(str(error))
     except Terminated as end:
-        print(end, file=sys.stderr)
+        console.tell(str(end), file=sys.stderr)
         sys.exit(STATUS_TERMINATED)
     except WorkerLost as loss:
         sys.stdout.flush()
-        print(f"{_program()}: error: {loss}", file=sys.stderr, flush=True)
+        _print_error(str(loss))
         # An ordered end would wait for the lost worker.
         os._exit(STATUS_WORKER_LOST)
     except MemoryError:
@@ -172,7 +173,7 @@ def in_one_line():
             raise
         _fail(f"{error.object!r} has no form in {error.encoding}; set LC_ALL=C.UTF-8")
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print(translated("interrupted"), file=sys.stderr)
         sys.exit(130)
 
 
@@ -194,18 +195,31 @@ def _parse_flags(argv):
 
 
 def _parsed(argv):
+    shown = io.StringIO()
     try:
-        rest = parse(argv)
+        with contextlib.redirect_stdout(shown):
+            rest = parse(argv)
     except flags.Error as error:
-        _fail(" ".join(str(error).split()) + _flag_file_of(error, argv) + "; see --help")
+        said = translated(" ".join(str(error).split())), translated(_flag_file_of(error, argv))
+        _fail("".join(said) + translated("; see --help"))
     except SystemExit:  # absl exits with status 1 after the text of --help
-        sys.stdout.flush()
+        _print_help(shown.getvalue())
         sys.exit(0)
+    if flags.FLAGS[language.FLAG].value:  # perhaps of a flag file
+        language.use(flags.FLAGS[language.FLAG].value)
     for name, value in flags.FLAGS.flag_values_dict().items():
         # Every comparison with nan is False, so nan would pass the flags' range checks.
         if isinstance(value, float) and not math.isfinite(value):
             _fail(f"--{name}={value} is not a finite number; see --help")
     return rest
+
+
+def _print_help(text):
+    """Prints the text of --help; the flags' own help is translated already, what absl says not."""
+    for line in text.splitlines():
+        own = line.lstrip()
+        print(line.removesuffix(own) + translated(own))
+    sys.stdout.flush()
 
 
 def _open_flag_file(path):
@@ -235,9 +249,13 @@ def _flag_file_of(error, argv):
 
 def _fail(message):
     # The names of files and what they hold may have line breaks, and orders to a terminal.
-    line = _CONTROL.sub(lambda found: repr(found[0])[1:-1], message)
-    print(f"{_program()}: error: {line}", file=sys.stderr)
+    _print_error(_CONTROL.sub(lambda found: repr(found[0])[1:-1], translated(message)))
     sys.exit(1)
+
+
+def _print_error(line):
+    error = translated("error")
+    print(f"{_program()}: {error}: {translated(line)}", file=sys.stderr, flush=True)
 
 
 def _program():

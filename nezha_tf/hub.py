@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from nezha_tf.util import storage
+from nezha_tf.util import console, storage
 from nezha_tf.util.errors import UserError, first_line, install_command
 from nezha_tf.util.files import read_object
 from nezha_tf.util.settings import FLAGS_FILE
@@ -178,7 +178,7 @@ def _from_hub(hub, name, repository, revision):
         if not snapshot or not _is_whole(snapshot):
             raise
         if not _is_offline(error):
-            print(
+            console.tell(
                 f"warning: {name}: no answer ({type(error).__name__}); taken from the cache, "
                 f"commit {snapshot.commit}",
                 file=sys.stderr,

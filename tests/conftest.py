@@ -18,6 +18,9 @@ os.environ.setdefault(
 # Each core has a worker of its own, and the tests' tensors are small.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
+# Programs in a terminal speak English, whatever the language of who runs the tests.
+os.environ["LANGUAGE"] = "en"
+
 import laws
 import numpy as np
 import pytest

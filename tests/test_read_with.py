@@ -10,7 +10,7 @@ from commands import settings_class_of
 from conftest import REPOSITORY
 
 from nezha_tf.programs.table import PROGRAMS
-from nezha_tf.util import settings
+from nezha_tf.util import language, settings
 from nezha_tf.util.errors import UserError
 
 # The programs that have such flags.
@@ -37,10 +37,10 @@ def class_of(program):
 
 
 def help_of(settings_class):
-    """Returns {flag: its help}, as absl has it."""
+    """Returns {flag: its help}, as absl has it, of the flags that are fields."""
     values = flags.FlagValues()
     settings.define(settings_class, values)
-    return {name: values[name].help for name in values}
+    return {name: values[name].help for name in values if name != language.FLAG}
 
 
 def other_value(settings_class, name):

@@ -35,7 +35,7 @@ def run(settings):
         left = [job for job in different if not runner.is_done(job)]
         check(_with_first_seed(jobs, left))
         done = f", {len(different) - len(left)} of them done before" if left != different else ""
-        print(f"{console.plural(len(different), 'run')}{done}", flush=True)
+        console.tell(f"{console.plural(len(different), 'run')}{done}", flush=True)
         failures = runner.run(different)
         outcome = results.scores_of(ablation, jobs, folder, runner.is_done)
         _conclude(outcome.scores, folder)
@@ -66,4 +66,4 @@ def _conclude(scores, folder):
     path = os.path.join(folder, PICTURE_FILE)
     with files.whole_file(path) as temporary:
         picture.draw(scores).savefig(temporary, dpi=120, format="png")
-    print(f"\n{text}\ntables and picture in {folder}: {TABLE_FILE}, {PICTURE_FILE}")
+    console.tell(f"\n{text}\ntables and picture in {folder}: {TABLE_FILE}, {PICTURE_FILE}")

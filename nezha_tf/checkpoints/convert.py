@@ -18,6 +18,7 @@ from nezha_tf.checkpoints.run_folder import VOCAB_FILE
 from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util.language import translated
 
 # By format: what opens the new folder, by the hubs' name, and what computes it.
 _READERS = {
@@ -76,7 +77,7 @@ def convert_checkpoint(settings):
 
 
 def _convert(settings, target, steps):
-    steps.set_description("reading")
+    steps.set_description(translated("reading"))
     source = SourceModel(
         require_flag(settings.source, "from"),
         settings.do_lower_case,
@@ -99,10 +100,10 @@ def _convert(settings, target, steps):
     try:
         with files.whole_folder(target) as folder:
             steps.update()
-            steps.set_description("writing")
+            steps.set_description(translated("writing"))
             written = layouts.write(folder, settings.format, source, after, config)
             steps.update()
-            steps.set_description("comparing")
+            steps.set_description(translated("comparing"))
             text = f"{report}\n{comparison.compare(source, before, config, written)}"
             card = _card(source, weights, folder, settings, text)
             files.write_text(os.path.join(folder, card_head.FILE_NAME), card)
@@ -160,4 +161,4 @@ def _report(source, weights, settings, segments):
     if weights.missing:
         rows.append(("missing", f"{len(weights.missing)}: {', '.join(weights.missing)}"))
     title = f"{source.checkpoint} to {settings.to} ({settings.format})"
-    return "\n".join([console.table(title, rows), *source.notes])
+    return "\n".join([console.facts(title, rows), *source.notes])

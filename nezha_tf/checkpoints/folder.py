@@ -20,7 +20,7 @@ from nezha_tf.checkpoints.task_table import DISCRIMINATOR, MASKED_LM, PRETRAININ
 from nezha_tf.resources import model_path
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
-from nezha_tf.util import storage
+from nezha_tf.util import console, storage
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.files import read_object
 
@@ -60,7 +60,7 @@ def open_folder(
         raise UserError(f"no model in {path}: it is not there; check the path")
     opened = ModelFolder(path, do_lower_case, config_file, vocab_file)
     for line in opened.notes:
-        print(line, file=sys.stderr)
+        console.tell(line, file=sys.stderr)
     return opened
 
 
@@ -137,7 +137,7 @@ class ModelFolder:
         """The `FullTokenizer`; lines on stderr say how it may differ from that of training."""
         tokenizer = FullTokenizer(None, self.do_lower_case, self.vocabulary)
         for line in self.reading_warnings():
-            print(line, file=sys.stderr)
+            console.tell(line, file=sys.stderr)
         return tokenizer
 
     def reading_warnings(self):
@@ -164,7 +164,7 @@ class ModelFolder:
         report = self.load_into(model, () if reads_pooler else (POOLER,))
         if report.unused:
             theirs = f", a {self.architecture}," if self.architecture else ""
-            print(
+            console.tell(
                 f"warning: {self.checkpoint}{theirs} is opened as {type(model).__name__}; there, "
                 f"but not in this model: {listed(report.unused)}",
                 file=sys.stderr,

@@ -24,7 +24,6 @@ OURS, HUGGING_FACE = "nezha_tf", "hugging_face"
 _TF1_NAME = "bert_model.ckpt"
 # The activations that the original programs have. With others they fail or compute wrong numbers.
 _TF1_ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
-_LACKS = "has no counterpart in"
 _PROBLEM_TYPES = {
     "single": "single_label_classification",
     "multi": "multi_label_classification",
@@ -81,15 +80,21 @@ def _check_names(weights, reader, theirs=None):
     why = {}  # Prefix of weights to the reason why they have no place.
     if weights.has_layer_mix:
         # Without the mixture, the head would read what it was not trained on.
-        mixed = f"a model whose head reads a mixture of layers (--layer_mix) {_LACKS} {reader}"
+        mixed = (
+            "a model whose head reads a mixture of layers (--layer_mix) has no counterpart in "
+            f"{reader}"
+        )
         why |= dict.fromkeys((LAYER_MIX, *weights.kind.prefixes), mixed)
     needs_pooler = (POOLER, *(h.prefix for h in weights.kind.heads if h.from_pooler))
     for name in weights.values:
         if without_pooler and name.startswith(needs_pooler):
-            reason = f"{name} {_LACKS} Hugging Face's {theirs.name}, which has no pooler"
+            reason = (
+                f"{name} has no counterpart in Hugging Face's {theirs.name}, which has no pooler"
+            )
             why = {**dict.fromkeys(needs_pooler, reason), **why}
         elif hugging_face_name(name, theirs and theirs.model_type) is None:
-            why.setdefault("".join(name.partition("/")[:2]), f"{name} {_LACKS} {reader}")
+            lacking = f"{name} has no counterpart in {reader}"
+            why.setdefault("".join(name.partition("/")[:2]), lacking)
     if why:
         reason = next(iter(why.values()))
         raise UserError(f"{reason}; leave such weights out with --drop={','.join(why)}")

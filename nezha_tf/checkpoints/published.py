@@ -64,11 +64,8 @@ def _configurations_of_electra(checkpoint):
     if not electra.is_electra(reader.get_variable_to_shape_map()):
         return ""
     texts = [json.dumps(electra.configuration(model)) for model in electra.models_of(reader)]
-    return (
-        "ELECTRA's programs write none: write one with "
-        + " (the generator: ".join(texts)
-        + (")" * (len(texts) - 1))
-    )
+    generator = "".join(f" (the generator: {text})" for text in texts[1:])
+    return f"ELECTRA's programs write none: write one with {texts[0]}{generator}"
 
 
 def read_config(path, checkpoint, is_trained=False):
@@ -190,9 +187,9 @@ def reading_warnings(folder, vocab_file, lower_cases, is_stated=False):
 
 def _tokenizer_warnings(path, lower_cases):
     values, lines = read_object(path) or {}, []
-    accents = "are stripped" if lower_cases else "stay"
+    accents = "accents are stripped" if lower_cases else "accents stay"
     for key, ours, meaning in (
-        ("strip_accents", lower_cases, f"accents {accents} here, by --do_lower_case alone"),
+        ("strip_accents", lower_cases, f"{accents} here, by --do_lower_case alone"),
         ("tokenize_chinese_chars", True, "each Chinese character is a token of its own here"),
     ):
         theirs = values.get(key)

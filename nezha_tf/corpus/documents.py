@@ -17,10 +17,10 @@ BLOCK_BYTES = 1 << 20
 LONGEST_DOCUMENT = 4 << 20
 # Longer lines are cut, because the memory of word segmentation grows with a line's length.
 LONGEST_LINE = 10_000
-# The kinds of anomaly in lines, and their names in the report.
+# The kinds of anomaly in lines, and what the report says of such lines.
 ANOMALIES = {
-    "long_lines": f"line of more than {LONGEST_LINE:,} characters, cut (one sentence per line?)",
-    "invalid_lines": "line with bytes that are not UTF-8",
+    "long_lines": f"of more than {LONGEST_LINE:,} characters, cut (one sentence per line?)",
+    "invalid_lines": "with bytes that are not UTF-8",
 }
 
 

@@ -13,7 +13,7 @@ from nezha_tf.corpus.shard_files import example_files, manifest_name, shards_in
 from nezha_tf.data import schema
 from nezha_tf.data.framing import read_frames, record_of
 from nezha_tf.text.vocabulary import Vocabulary
-from nezha_tf.util import storage
+from nezha_tf.util import console, storage
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.package_data import located
 
@@ -59,8 +59,8 @@ def show(settings):
                     "the vocabulary; pass the --vocab_file that it was made with"
                 ) from error
             if not shown:
-                print(UNMASKED_LEGEND if "word_starts" in features else LEGEND)
-            print(f"{path}, record {number}: {text}")
+                console.tell(UNMASKED_LEGEND if "word_starts" in features else LEGEND)
+            console.tell(f"{path}, record {number}: {text}")
             shown += 1
     if not shown:
         raise UserError(f"--first_record={settings.first_record}: no file has that many records")

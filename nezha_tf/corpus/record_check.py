@@ -53,17 +53,17 @@ def check(settings):
     checked, missing = check_files(paths, settings.vocab_file)
     for result in checked.values():
         for fault in result.faults[:FAULTS_SHOWN]:
-            print(fault)
+            console.tell(fault)
         if len(result.faults) > FAULTS_SHOWN:
-            print(f"more faults in the same file: {len(result.faults) - FAULTS_SHOWN:,}")
+            console.tell(f"more faults in the same file: {len(result.faults) - FAULTS_SHOWN:,}")
     for line in missing + parts_of_sets(paths, "input_file"):
-        print(line)
+        console.tell(line)
     faults = sum(len(result.faults) for result in checked.values()) + len(missing)
     records = sum(result.records for result in checked.values())
     size = sum(result.bytes for result in checked.values())
     files_of = collections.Counter(map(manifest_name, paths))
     plain = sum(count for path, count in files_of.items() if not shards_in(path))
-    print(
+    console.tell(
         f"{console.plural(len(paths), 'file')}, {console.plural(records, 'record')}, "
         f"{size / 1e6:,.1f} MB: {console.plural(faults, 'fault') if faults else 'no fault'}"
         + (f"; {console.plural(plain, 'file')} without a manifest to compare with" if plain else "")

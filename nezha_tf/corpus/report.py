@@ -11,6 +11,7 @@ from nezha_tf.corpus.statistics import READING, STAGES
 from nezha_tf.objectives.policies import POLICIES, UNMASKED
 from nezha_tf.text.words import never_found, read_user_dictionary
 from nezha_tf.util import console
+from nezha_tf.util.language import translated
 
 # There is a warning if a smaller share of a set's characters is in examples.
 LEAST_USED = 0.9
@@ -22,7 +23,7 @@ def print_plan(sets, wanted, workers, runner=""):
     """Prints what will be made: the `OutputSet`s, and a number of shards by workers or a runner."""
     for each in sets:
         count, length = each.documents
-        print(
+        console.tell(
             f"{each.output_file}: {console.plural(count, 'document')}, {_size(length)} of text, "
             f"in {console.plural(len(each.paths), 'shard')} of "
             f"{_size(length / len(each.paths))}"
@@ -31,7 +32,7 @@ def print_plan(sets, wanted, workers, runner=""):
         )
     if wanted:
         by = runner or console.plural(workers, "worker")
-        print(f"{console.plural(wanted, 'shard')} to make, {by}", flush=True)
+        console.tell(f"{console.plural(wanted, 'shard')} to make, {by}", flush=True)
 
 
 def warn_of_words(settings):
@@ -41,7 +42,7 @@ def warn_of_words(settings):
     spaced = []
     words = read_user_dictionary(settings.user_dict, spaced)
     if spaced:
-        print(
+        console.tell(
             f"warning: {console.plural(len(spaced), 'word')} of --user_dict with a space (the "
             f"first line: {spaced[0]!r}) passed over: jieba never finds such a word",
             flush=True,
@@ -50,7 +51,7 @@ def warn_of_words(settings):
         return
     lost = never_found(settings.segmenter, words)
     if lost:
-        print(
+        console.tell(
             f"warning: {console.plural(len(lost), 'word')} of --user_dict (the first: {lost[0]}) "
             f"cannot be found: {settings.segmenter} splits at characters such as · and kana; "
             "--masking=entity and --masking=none keep every word whole",
@@ -74,7 +75,7 @@ def progress(sets):
             nonlocal instances
             instances += summary["records"]
             rate = instances / (time.monotonic() - started)
-            bar.set_postfix_str(f"{rate:,.0f} instances/s", refresh=False)
+            bar.set_postfix_str(translated(f"{rate:,.0f} instances/s"), refresh=False)
             bar.update(summary["documents"])
 
         yield show
@@ -91,16 +92,18 @@ def finish(sets, settings, identity, measured, vocab_size):
         write_entry(each.output_file, entry)
         anomalies.update(each.anomalies)
         empty += each.documents.count - each.statistics.documents
-        print(console.table(each.output_file, each.statistics.rows(settings.pair)))
+        console.tell(console.facts(each.output_file, each.statistics.rows(settings.pair)))
         _warn_of_loss(each, settings)
         _warn_of_pairs(each, settings)
-    lines = [(anomalies[kind], text) for kind, text in ANOMALIES.items()]
-    lines += [(empty, "document without text"), (measured.blank_files, "file without text")]
-    lines += [(measured.cut_documents, "document cut at 4 MiB")]
-    for count, text in lines:
-        noun, _, rest = text.partition(" ")
+    faults = [(anomalies[kind], "line", text) for kind, text in ANOMALIES.items()]
+    faults += [
+        (empty, "document", "without text"),
+        (measured.blank_files, "file", "without text"),
+        (measured.cut_documents, "document", "cut at 4 MiB"),
+    ]
+    for count, noun, text in faults:
         if count:
-            print(f"{console.plural(count, noun)} {rest}")
+            console.tell(console.plural(count, noun), text)
 
 
 def print_stages(spent, read, made):
@@ -111,13 +114,13 @@ def print_stages(spent, read, made):
         rate = length / max(spent[name], 1e-9) / 1e6
         if spent[name]:
             rows.append((name, f"{spent[name]:.1f} s", f"{rate:,.1f} MB/s"))
-    print(console.table("stages: seconds of all workers, text a second of one", rows))
+    console.tell(console.facts("stages: seconds of all workers, text a second of one", rows))
 
 
 def print_rate(made, seconds):
     """Prints the run's duration, and how many instances a second it has made."""
     rate = f", {made / seconds:,.0f} instances/s" if made else ""
-    print(f"{seconds:.0f} s{rate}")
+    console.tell(f"{seconds:.0f} s{rate}")
 
 
 def _warn_of_loss(each, settings):
@@ -127,18 +130,18 @@ def _warn_of_loss(each, settings):
     has_long = statistics.long_sentences > MANY_LONG * statistics.sentences
     if each.name == HELD_OUT and not has_long:
         return  # one pass over pairs loses so much, and the held-out set has no other
-    why = "the ends of pairs that are too long are lost; "
+    why = "the ends of pairs that are too long are lost"
     if settings.masking == UNMASKED:
-        why += "a larger --max_seq_length loses less, and --pair=none nothing"
+        why += "; a larger --max_seq_length loses less, and --pair=none nothing"
     else:
-        why += "each further repetition (--dupe_factor) cuts pairs at other places"
+        why += "; each further repetition (--dupe_factor) cuts pairs at other places"
     if has_long:
         why = (
             f"{statistics.long_sentences:,} of {statistics.sentences:,} sentences are longer than "
             "an example; write one sentence per line, with a line feed at its end, or raise "
             "--max_seq_length"
         )
-    print(
+    console.tell(
         f"warning: {1 - statistics.used_share:.1%} of the characters for {each.output_file} are "
         f"in no example: {why}"
     )
@@ -148,7 +151,7 @@ def _warn_of_pairs(each, settings):
     alone = sum(record["documents"] == 1 for record in each.finished.values())
     if alone and settings.pair == "nsp" and settings.random_next_prob:
         of_all = "" if alone == 1 == len(each.paths) else f" in {console.plural(alone, 'shard')}"
-        print(
+        console.tell(
             f"warning: {each.output_file} has a single document{of_all}, so random next "
             "sentences come from the same document; part documents by blank lines, or pass "
             "--pair=none or a smaller --num_output_shards"

@@ -67,7 +67,7 @@ def make_vocabulary(settings):
             ("--vocab_size, by the text", builder.vocab_size),
             ("--min_character_count, by the text", builder.min_character_count),
         ]
-    return console.table(output_file, rows)
+    return console.facts(output_file, rows)
 
 
 def _included(path):

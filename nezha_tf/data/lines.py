@@ -46,14 +46,9 @@ class BadRows:
 
     def note(self):
         """Returns clauses on what was skipped or passed over for the end of a message, or ""."""
-        return "".join(
-            f"; {what}: {count:,} (the first: {first})"
-            for what, count, first in (
-                ("bad rows skipped", self.count, self.first),
-                ("blank lines passed over", self.num_blank, self.first_blank),
-            )
-            if count
-        )
+        bad = f"; bad rows skipped: {self.count:,} (the first: {self.first})"
+        blank = f"; blank lines passed over: {self.num_blank:,} (the first: {self.first_blank})"
+        return bad * bool(self.count) + blank * bool(self.num_blank)
 
 
 class Line(NamedTuple):

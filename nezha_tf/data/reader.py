@@ -303,4 +303,4 @@ def _require_readable(path):
 
 def _warn(message):
     if message:
-        print(message, file=sys.stderr)
+        console.tell(message, file=sys.stderr)

@@ -68,9 +68,9 @@ def fill_mask(settings):
         except UserError as error:
             if place:
                 raise UserError(f"{place}: {error}") from error
-            print(error)
+            console.tell(error)
     if bad_rows.num_blank:
-        print(bad_rows.note().removeprefix("; "))
+        console.tell(bad_rows.note().removeprefix("; "))
 
 
 def require_blanks(opened):
@@ -95,7 +95,7 @@ def _file_lines(path, bad_rows):
 def _typed():
     """Returns ("", a line of standard input); at its end, or for an empty line, ("", "")."""
     if sys.stdin.isatty():
-        print(f"text with {MASK} (an empty line ends the program): ", end="", flush=True)
+        console.tell(f"text with {MASK} (an empty line ends the program): ", end="", flush=True)
     try:
         line = sys.stdin.readline().strip()
         line.encode()

@@ -125,7 +125,7 @@ def _table(title, summary):
         ("tokens", f"{summary['tokens']:,}"),
         ("perplexity", "inf" if perplexity is None else f"{perplexity:.2f}"),
     ]
-    return console.table(title, rows)
+    return console.facts(title, rows)
 
 
 class TargetScorer:

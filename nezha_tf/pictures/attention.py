@@ -44,8 +44,7 @@ def draw_masks(tokenizer, text, text_pair=""):
         numbers.spines[:].set_visible(False)
     for panel in panels[len(sentences) :]:
         panel.set_visible(False)
-    figure.supylabel("token that looks")
-    figure.supxlabel("token that is seen (blue), and its segment id")
+    _caption(figure, "token that looks", "token that is seen (blue), and its segment id")
     return figure, note
 
 
@@ -91,8 +90,7 @@ def draw_shares(
     for panel, (layer, head) in zip(panels, places, strict=True):
         image = panel.pcolormesh(ops.convert_to_numpy(probs[layer][0, head]), **colors)
         _dress(panel, f"layer {layer}, head {head}", labels, {**style, "fontsize": font_size})
-    figure.supylabel("token that attends")
-    figure.supxlabel("token that is attended to")
+    _caption(figure, "token that attends", "token that is attended to")
     shares = figure.colorbar(image, ax=panels, aspect=40, ticks=[0, 0.05, 0.2, 0.5, 1])
     shares.ax.set_yticklabels(["0 %", "5 %", "20 %", "50 %", "100 %"])
     return figure, note
@@ -130,7 +128,8 @@ def _panels(rows, columns, num_tokens, more_width=0.0):
 
 def _dress(panel, title, labels, style):
     """Writes the title, and the labels at the rows and above the columns, the first row on top."""
-    panel.set_title(title, fontsize="medium", fontweight="bold")
+    title, title_style = fonts.caption(title)
+    panel.set_title(title, fontsize="medium", fontweight="bold", **title_style)
     # This comes before the labels, because matplotlib has other labels at the top than below.
     panel.tick_params(length=0, bottom=False, top=True, labelbottom=False, labeltop=True)
     panel.set_xticks(_centers(labels), labels, **style)
@@ -140,6 +139,12 @@ def _dress(panel, title, labels, style):
     panel.invert_yaxis()
     panel.set_aspect("equal")
     panel.spines[:].set_visible(False)
+
+
+def _caption(figure, beside, below):
+    for write, message in ((figure.supylabel, beside), (figure.supxlabel, below)):
+        text, style = fonts.caption(message)
+        write(text, **style)
 
 
 def _centers(labels):

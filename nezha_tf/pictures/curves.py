@@ -6,7 +6,7 @@ import statistics
 from typing import NamedTuple
 
 from nezha_tf.checkpoints.run_folder import METRICS_FILE, read_metrics
-from nezha_tf.pictures.fonts import require_matplotlib
+from nezha_tf.pictures.fonts import caption, require_matplotlib
 from nezha_tf.pictures.settings import PlotSettings
 from nezha_tf.util import files, storage
 from nezha_tf.util.errors import UserError, require_flag
@@ -110,10 +110,11 @@ def draw(runs, metrics, smoothing=1):
         if by_part:
             _name_parts(panel)
         elif metric == _TRUST_RATIO:
-            panel.set_title(f"{TITLES[metric]}, mean of all parts", fontsize="medium")
+            _set_title(panel, f"{TITLES[metric]}, mean of all parts")
     for panel in panels[len(metrics) :]:
         panel.remove()
-    figure.supxlabel("step", fontsize="medium")
+    text, style = caption("step")
+    figure.supxlabel(text, fontsize="medium", **style)
     _add_legend(figure, runs, metrics)
     return figure
 
@@ -244,9 +245,7 @@ def _smoothed(values, count):
 def _dress(panel, metric):
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
-    panel.set_title(
-        TITLES.get(metric, metric.replace("_", " ").replace("/", ", ")), fontsize="medium"
-    )
+    _set_title(panel, TITLES.get(metric, metric.replace("_", " ").replace("/", ", ")))
     panel.grid(alpha=0.3)
     panel.tick_params(labelbottom=True, labelsize="small")
     panel.tick_params(which="minor", labelsize="small")
@@ -265,6 +264,11 @@ def _dress(panel, metric):
         panel.ticklabel_format(axis="y", scilimits=(-2, 4), useMathText=True)
 
 
+def _set_title(panel, message):
+    text, style = caption(message)
+    panel.set_title(text, fontsize="medium", **style)
+
+
 def _spans_a_decade(values):
     positive = [value for value in values if 0 < value < math.inf]
     return bool(positive) and max(positive) > 10 * min(positive)
@@ -277,22 +281,21 @@ def _add_legend(figure, runs, metrics):
     handles, labels = [], []
     if len(runs) > 1:
         handles = [Line2D([], [], color=color, linewidth=2.5) for color in _colors(len(runs))]
-        labels = [run.label for run in runs]
+        labels = [(run.label, {}) for run in runs]
     names = {name for run in runs for entry in run.entries for name in entry}
     if any(_HELD_OUT + metric in names for metric in metrics):
         color = "0.35" if len(runs) > 1 else _colors(1)[0]
         styles = _TRAINING_STYLE, _HELD_OUT_STYLE
         handles += [Line2D([], [], color=color, **style) for style in styles]
-        labels += ["training", "held out"]
+        labels += [caption("training"), caption("held out")]
     if not handles:
         return
     # As many columns as fit, at about 11 letters per inch.
-    longest = max(map(len, labels)) + 6
+    longest = max(len(label) for label, _ in labels) + 6
     columns = max(1, min(len(labels), int(figure.get_figwidth() * 11 / longest)))
     legend = figure.legend(
         handles, [" "] * len(labels), loc="outside upper center", ncols=columns, frameon=False
     )
     # The texts are set later: matplotlib hides labels that begin with "_", and $...$ is a formula.
-    for text, label in zip(legend.get_texts(), labels, strict=True):
-        text.set_parse_math(False)
-        text.set_text(label)
+    for text, (label, style) in zip(legend.get_texts(), labels, strict=True):
+        text.set(parse_math=False, text=label, **style)

@@ -3,6 +3,7 @@
 import os
 
 from nezha_tf.util.errors import require_modules
+from nezha_tf.util.language import translated
 
 # Families that are preferred if several have the characters of a text.
 _PREFERRED = (
@@ -69,6 +70,16 @@ def labels(tokens):
     )
     # matplotlib must not read a "$" as the beginning of a formula.
     return drawn, {"family": families, "parse_math": False}, note or ""
+
+
+def caption(text):
+    """Returns a message for a picture, and matplotlib's text properties for it.
+
+    It is in the language of the screen if a font has its characters, or else in English.
+    """
+    shown = translated(text)
+    families = shown != text and font_families(shown)
+    return (shown, {"family": families}) if families else (text, {})
 
 
 def _best(fonts, needed):

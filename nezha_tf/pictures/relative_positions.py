@@ -3,6 +3,7 @@
 import numpy as np
 
 from nezha_tf.modeling.positions.relative import sinusoid_table
+from nezha_tf.pictures.fonts import caption
 from nezha_tf.util.errors import UserError
 
 
@@ -51,9 +52,13 @@ def _draw_table(figure, panel, table, title):
         interpolation="nearest",
         extent=(-0.5, table.shape[1] - 0.5, bound + 0.5, -bound - 0.5),
     )
-    panel.set_title(title, fontsize="medium")
-    panel.set_xlabel("dimension of the head")
-    panel.set_ylabel("position of the key − position of the query")
+    for write, message, size in (
+        (panel.set_title, title, {"fontsize": "medium"}),
+        (panel.set_xlabel, "dimension of the head", {}),
+        (panel.set_ylabel, "position of the key − position of the query", {}),
+    ):
+        text, style = caption(message)
+        write(text, **size, **style)
     panel.set_yticks(np.unique(np.linspace(-bound, bound, 9).round().astype(int)))
     figure.colorbar(image, ax=panel, location="bottom", shrink=0.6, aspect=40)
 
@@ -63,5 +68,6 @@ def _draw_cosines(panel, table):
     norms = np.linalg.norm(table, axis=1)
     cosines = table @ table[bound] / np.maximum(norms * norms[bound], 1e-12)
     panel.plot(cosines, np.arange(-bound, bound + 1))
-    panel.set_title("cosine with distance 0", fontsize="medium")
+    text, style = caption("cosine with distance 0")
+    panel.set_title(text, fontsize="medium", **style)
     panel.grid(alpha=0.3)

@@ -6,7 +6,8 @@ import os
 import sys
 
 from nezha_tf.programs.table import PROGRAMS, part
-from nezha_tf.util import console, errors
+from nezha_tf.util import console, errors, language
+from nezha_tf.util.language import translated
 
 _HELP = ("--help", "-h", "help")
 
@@ -14,9 +15,10 @@ _HELP = ("--help", "-h", "help")
 def run(name):
     """Runs a program of the table with the flags of the command line, and exits."""
     program, cli = PROGRAMS[name], _cli()
+    language.use(language.of_start(sys.argv[1:], os.environ))
     # Where absl takes the text above the flags from.
     how = console.as_typed(sys.argv[0])
-    sys.modules["__main__"].__doc__ = program.about.replace("PROGRAM", how)
+    sys.modules["__main__"].__doc__ = translated(program.about).replace("PROGRAM", how)
     main = functools.partial(_main, program)
     cli.run(main, part(program.settings), program.with_tensorflow)
 
@@ -25,15 +27,17 @@ def choose():
     """Runs the program that the first argument names, or shows a list of all; the entry point."""
     path, *arguments = sys.argv
     own = "python -m nezha_tf" if path.endswith("__main__.py") else os.path.basename(path)
-    if arguments and arguments[0] in PROGRAMS:
-        name, *rest = arguments
-        sys.argv[:] = [f"{own} {name}", *rest]
-        run(name)
+    words = [text for text in arguments if not text.startswith(f"--{language.FLAG}=")]
+    if words and words[0] in PROGRAMS:
+        arguments.remove(words[0])
+        sys.argv[:] = [f"{own} {words[0]}", *arguments]
+        run(words[0])
     sys.argv[0] = own
+    language.use(language.of_start(arguments, os.environ))
     with _cli().in_one_line():
-        if arguments and arguments[0] not in _HELP:
-            raise errors.UserError(_unknown(arguments[0]))
-        print(listed(own))
+        if words and words[0] not in _HELP:
+            raise errors.UserError(_unknown(words[0]))
+        console.tell(listed(own))
 
 
 def listed(own):
@@ -42,7 +46,7 @@ def listed(own):
     Args:
       own: how the command was started.
     """
-    rows = [(name, program.line) for name, program in PROGRAMS.items()]
+    rows = [(name, translated(program.line)) for name, program in PROGRAMS.items()]
     title = f"{own} PROGRAM --flag=value ...; the flags of a program: {own} PROGRAM --help"
     return console.table(title, rows)
 
@@ -55,7 +59,7 @@ def _unknown(name):
 def _main(program, settings):
     told = part(program.main)(settings)
     if told is not None:
-        print(told)
+        console.tell(told)
 
 
 def _cli():
@@ -65,6 +69,6 @@ def _cli():
 
         from nezha_tf import cli
     except ImportError as error:
-        sys.exit(f"{error}; install the project first: {errors.install_command()}")
+        sys.exit(translated(f"{error}; install the project first: {errors.install_command()}"))
     flags.disclaim_key_flags()
     return cli

@@ -17,8 +17,9 @@ from nezha_tf.checkpoints.task_table import TASKS
 from nezha_tf.objectives.uses import PIPELINE_TAGS, uses_of
 from nezha_tf.serving.any_model import FeaturesServing, fill_mask
 from nezha_tf.training import start
-from nezha_tf.util import files, storage
+from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, first_line, require_flag
+from nezha_tf.util.language import translated
 
 _OF_PATTERNS = re.compile(r"[*?\[\\]")
 # What a pretrained model serves, if one of its objectives trained it to do so. The first only needs
@@ -65,7 +66,7 @@ def run_and_export(run, settings, make_task):
         without = dataclasses.replace(settings, do_export=False, export_dir=None)
         is_chief = run(without, make_task)
     if is_chief:
-        print(export_folder(folder, export_dir), flush=True)
+        console.tell(export_folder(folder, export_dir), flush=True)
 
 
 def export_folder(path, output_dir, task=None):
@@ -196,7 +197,7 @@ def readme_text(serving, title, path, signatures):
     lines = [
         f"# {title}",
         "",
-        serving.about,
+        translated(serving.about),
         "",
         "```python",
         "import tensorflow as tf, tensorflow_text",
@@ -205,11 +206,13 @@ def readme_text(serving, title, path, signatures):
         f'outputs = model.signatures["serving_default"]({serving.example})',
         "```",
         "",
-        "It only needs `tensorflow` and `tensorflow-text`, both of the same version, "
-        f"{tf.__version__} or later. Outputs are a dict of name to tensor. The number of texts may "
-        "be any number, also 0. Texts are UTF-8; invalid bytes become U+FFFD, as in tensorflow's "
-        "`unicode_transcode`. `assets/` holds the vocabulary and the names of the labels, if there "
-        "are any.",
+        translated(
+            "It only needs `tensorflow` and `tensorflow-text`, both of the same version, "
+            f"{tf.__version__} or later. Outputs are a dict of name to tensor. The number of texts "
+            "may be any number, also 0. Texts are UTF-8; invalid bytes become U+FFFD, as in "
+            "tensorflow's `unicode_transcode`. `assets/` holds the vocabulary and the names of the "
+            "labels, if there are any."
+        ),
     ]
     for signature, function in signatures.items():
         # None stands for an argument that this signature does not have.
@@ -223,6 +226,6 @@ def _rows(serving, direction, specs):
     lines = []
     for name, spec in specs.items():
         sizes = ", ".join("?" if size is None else str(size) for size in spec.shape)
-        meaning = serving.meanings.get(name, "")
+        meaning = translated(serving.meanings.get(name, ""))
         lines.append(f"| {direction}: `{name}` | {spec.dtype.name} [{sizes}] | {meaning} |")
     return lines

@@ -63,25 +63,23 @@ def serve(settings):
     page.block_thread()
 
 
-def make_page(models, language=None):
+def make_page(models):
     """Returns the page of models, a `gradio.Blocks`, whose title names them.
 
     Args:
       models: as returned by `open_models`.
-      language: "en" or "zh"; None: "zh" if the language of the environment is Chinese, or "en".
     """
     import gradio as gr
 
     from nezha_tf.serving import tabs
 
-    page_words.choose_language(language)
     names = ", ".join(dict.fromkeys(name for of_tab in models.values() for name in of_tab))
     with gr.Blocks(title=f"{names} - nezha_tf", analytics_enabled=False) as page:
         # Names are no Markdown.
         gr.Markdown("# " + re.sub(r"[\\`*_\[\]<>&$~]", r"\\\g<0>", names))
         for tab in all_tabs():
             if tab.title in models:
-                with gr.Tab(page_words.translated(tab.title)):
+                with gr.Tab(page_words.shown(tab.title)):
                     tab.layout(tabs, models[tab.title])
     return page
 

@@ -1,6 +1,6 @@
 """What the page itself says: its words in English and Chinese, and the texts that it proposes."""
 
-import os
+from nezha_tf.util import language
 
 # What the tabs propose. The package's own model fills blanks, writes and goes on from a text, and
 # has read old stories and poems most of all. To write means to it: to put sentences in their order.
@@ -15,7 +15,7 @@ NEWS = "李小明昨天从北京飞往上海，参加复旦大学的毕业典礼
 SOURCE = "皇帝听说后很高兴。使者回到京城，把这件事报告给皇帝。"
 PROMPT = "五言绝句《春》"
 
-# The Chinese of all that the page says; what is not here stays as it is.
+# The Chinese of the labels: single words, whose meaning depends on the place.
 CHINESE = {
     # tabs
     "Classification": "分类",
@@ -65,34 +65,14 @@ CHINESE = {
     "(none)": "（无答案）",
     "none": "无",
     "predicted": "预测",
-    # messages
-    "no entity": "没有找到实体",
-    "the passage holds no answer": "篇章中没有答案",
-    "write at least two choices, all different": "请写至少两个各不相同的选项",
-    "the text has no blank; write #idiom# where a choice belongs": (
-        "文本中没有空；请在填选项的地方写 #idiom#"
-    ),
-    "no [MASK] in the text; write one for each token to fill in": (
-        "文本中没有 [MASK]；请为每个要填的 token 写一个"
-    ),
 }
 
-_chosen = "en"
 
+def shown(text):
+    """Returns something that the page says, given in English, in the language of the screen.
 
-def choose_language(language=None):
-    """Chooses what `translated` returns: "en" or "zh"; None: what the environment says."""
-    global _chosen
-    _chosen = language or _language()
-
-
-def translated(text):
-    """Returns something that the page says, given in English, in the chosen language."""
-    return CHINESE.get(text, text) if _chosen == "zh" else text
-
-
-def _language():
-    """Returns "zh" if the language of the environment is Chinese, otherwise "en"."""
-    names = ("LC_ALL", "LC_MESSAGES", "LANG")
-    locale = next(filter(None, map(os.environ.get, names)), "")
-    return "zh" if locale.startswith("zh") else "en"
+    What is no label is a message, whose Chinese is in the catalogue of all programs.
+    """
+    if language.current() == language.ENGLISH:
+        return text
+    return CHINESE.get(text) or language.translated(text)

@@ -7,6 +7,7 @@ import numpy as np
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.util import console, storage
 from nezha_tf.util.errors import UserError
+from nezha_tf.util.language import translated
 
 # Texts that are answered at a time, and tokens at which they are cut, [CLS] and [SEP] included.
 _BATCH = 32
@@ -32,11 +33,14 @@ class Loss(NamedTuple):
     def told(self, of):
         """Returns the differences as a table; `of` says between what they are."""
         rows = [
-            (name, f"at most {largest:.1e}", f"in the mean {mean:.1e}")
+            (name, translated(f"at most {largest:.1e}"), translated(f"in the mean {mean:.1e}"))
             for name, (largest, mean) in self.differences.items()
         ]
-        rows += [(name, "the same", f"{share:.2%}") for name, share in self.same.items()]
-        return console.table(f"{of}, on {console.plural(self.count, 'text')}:", rows)
+        rows += [
+            (name, translated("the same"), f"{share:.2%}") for name, share in self.same.items()
+        ]
+        title = translated(f"{of}, on {console.plural(self.count, 'text')}:")
+        return console.table(title, rows)
 
 
 def lines_of(path):

@@ -12,7 +12,7 @@ import gradio as gr
 
 from nezha_tf.data.choices import ONE_BLANK
 from nezha_tf.serving import page_words
-from nezha_tf.serving.page_words import translated
+from nezha_tf.serving.page_words import shown as in_language
 from nezha_tf.text.vocabulary import MASK
 from nezha_tf.util.errors import UserError
 
@@ -36,8 +36,8 @@ def classification(models):
             return [probabilities], ""
         predicted = list(itertools.compress(model.labels, answer["labels_on"]))
         # One predicted class is the likeliest, which the page shows anyway.
-        classes = ", ".join(predicted) or translated("none")
-        line = "" if len(predicted) == 1 else f"{translated('predicted')}: {classes}"
+        classes = ", ".join(predicted) or in_language("none")
+        line = "" if len(predicted) == 1 else f"{in_language('predicted')}: {classes}"
         return [probabilities], line
 
     fill_tab(models, "Classify", texts, shown, classify)
@@ -72,12 +72,12 @@ def answers(models):
             rows = [row for row in zip(*(answer[name] for name in names), strict=True) if row[3]]
         else:  # an export gives the best answer alone
             rows = [[answer[name] for name in ("answer", "start", "end", "probability")]]
-        stretches = [] if rows[0][1] < 0 else [(*rows[0][1:3], translated("answer"))]
+        stretches = [] if rows[0][1] < 0 else [(*rows[0][1:3], in_language("answer"))]
         line = "" if stretches else "the passage holds no answer"
         rows = [
             [text, start, end, _percent(share)]
             if start >= 0
-            else [translated("(none)"), None, None, _percent(share)]
+            else [in_language("(none)"), None, None, _percent(share)]
             for text, start, end, share in rows
         ]
         return [_marked(passage, stretches), rows], line
@@ -173,10 +173,10 @@ def fill_tab(models, verb, inputs, shown, function):
     box of one line is as the button.
     """
     names = list(models)
-    choice = gr.Dropdown(names, value=names[0], label=translated("Model"), visible=len(names) > 1)
+    choice = gr.Dropdown(names, value=names[0], label=in_language("Model"), visible=len(names) > 1)
     for box in inputs:
         box.render()
-    button = gr.Button(translated(verb), variant="primary")
+    button = gr.Button(in_language(verb), variant="primary")
     message = gr.Textbox(show_label=False, visible=False, interactive=False)
     for component in shown:
         component.render()
@@ -190,7 +190,7 @@ def fill_tab(models, verb, inputs, shown, function):
             yield *[None] * len(shown), said(str(error))
 
     def said(line):
-        return gr.update(value=translated(line), visible=bool(line))
+        return gr.update(value=in_language(line), visible=bool(line))
 
     events = [button.click, *(box.submit for box in inputs)]
     gr.on(events, handle, [choice, *inputs], [*shown, message], api_name=False)
@@ -200,7 +200,7 @@ def text_box(label, value, lines=1, visible=True):
     """Returns a box for a text; `fill_tab` renders it."""
     return gr.Textbox(
         value,
-        label=translated(label),
+        label=in_language(label),
         lines=lines,
         max_lines=12,
         visible=visible,
@@ -214,7 +214,7 @@ def _highlighted():
 
 def table(*headers):
     """Returns a table for results; `fill_tab` renders it."""
-    headers = list(map(translated, headers))
+    headers = list(map(in_language, headers))
     return gr.Dataframe(headers=headers, interactive=False, wrap=True, buttons=[], render=False)
 
 

@@ -1,4 +1,4 @@
-"""The model card of a run: the model, its data, flags and results."""
+"""The model card of a run: the model, its data, flags and results, in the screen's language."""
 
 import datetime
 import glob
@@ -18,6 +18,7 @@ from nezha_tf.checkpoints.run_folder import VOCAB_FILE
 from nezha_tf.training import flag_history
 from nezha_tf.training.recipe import MovingAverage
 from nezha_tf.util import console, files, package_data, storage
+from nezha_tf.util.language import translated
 from nezha_tf.util.settings import changed, flag_text, flags_of
 
 # The first line after the head; older cards have no head. It distinguishes a card from the user's
@@ -76,18 +77,22 @@ def text_of(task, description, results):
     given = changed_flags(settings)
     counts = [(part, f"{count:,}") for part, count in task.example_counts.items()]
     sections = (
-        ("Results", _table(("metric", "value"), _rounded(results))),
-        ("Data", "\n".join(f"- {note}" for note in task.notes)),
+        (translated("Results"), _table(("metric", "value"), _rounded(results))),
+        (translated("Data"), "\n".join(f"- {translated(note)}" for note in task.notes)),
         ("", _table(("part", "inputs"), counts)),
         ("", _table(("flag", "file", "bytes", "SHA-256"), input_files(settings))),
-        ("Flags that are not the defaults", _block("\n".join(given))),
+        (translated("Flags that are not the defaults"), _block("\n".join(given))),
         *_changes(settings.output_dir),
-        ("Configuration", _block(json.dumps(task.config.to_dict(), indent=2, sort_keys=True))),
-        ("Versions", _table(("", "version"), versions())),
-        ("Use", _use(settings)),
+        (
+            translated("Configuration"),
+            _block(json.dumps(task.config.to_dict(), indent=2, sort_keys=True)),
+        ),
+        (translated("Versions"), _table(("", "version"), versions())),
+        (translated("Use"), _use(settings)),
     )
-    parts = [f"# {files.folder_name(settings.output_dir)}", _origin(task)]
-    parts[1:1] = [f"{description[0].upper()}{description[1:]}."]
+    parts = [f"# {files.folder_name(settings.output_dir)}", translated(_origin(task))]
+    shown = translated(description)
+    parts[1:1] = [f"{shown[0].upper()}{shown[1:]}{translated('.')}"]
     for title, text in sections:
         parts += [f"## {title}"] if title else []
         parts += [text] if text else []
@@ -209,7 +214,7 @@ def _changes(folder):
     ]
     table = _table(("from step", "what", "before", "then"), rows)
     text = "The flags above are those of the last start. Earlier starts had other values:"
-    return [("Changed flags", f"{text}\n\n{table}")]
+    return [(translated("Changed flags"), f"{translated(text)}\n\n{table}")]
 
 
 def _use(settings):
@@ -220,8 +225,10 @@ def _use(settings):
     if not storage.exists(os.path.join(folder, VOCAB_FILE)):
         parts.insert(
             0,
-            f"The vocabulary is missing here: copy the `{VOCAB_FILE}` that the examples were made "
-            "with into this folder (`--vocab_file` does so).",
+            translated(
+                f"The vocabulary is missing here: copy the `{VOCAB_FILE}` that the examples were "
+                "made with into this folder (`--vocab_file` does so)."
+            ),
         )
     if "do_predict" in flags_of(settings):
         parts.append(_block(_command(settings)))
@@ -254,6 +261,7 @@ def _hash_of(path):
 
 
 def _table(head, rows):
+    head = list(map(translated, head))
     lines = [head, ["---"] * len(head), *rows] if rows else []
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 

@@ -8,6 +8,7 @@ from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.training import devices, flag_history
 from nezha_tf.training.settings import PRECISIONS
 from nezha_tf.training.throughput import product_rate
+from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
 # A step has more than products, so products must gain this much for a step to gain.
@@ -43,7 +44,7 @@ def with_precision(settings, strategy, folders):
     if devices.is_chief(strategy):
         shown = ", ".join(f"{name} {rate / 1e12:.3g}" for name, rate in rates.items())
         shown = "as before" if before else shown and f"TFLOP/s of products: {shown}"
-        print(f"precision {precision}" + (f" ({shown})" if shown else ""))
+        console.tell(f"precision {precision}" + (f" ({shown})" if shown else ""))
     return dataclasses.replace(settings, precision=precision)
 
 

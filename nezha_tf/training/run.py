@@ -456,7 +456,7 @@ class Run:
 
     def _say(self, line):
         if self._is_chief:
-            print(line, flush=True)
+            console.tell(line, flush=True)
 
 
 def _check(settings):

@@ -2,11 +2,17 @@
 
 import contextlib
 import os
+import re
 import sys
 import tempfile
 import unicodedata
 
 from nezha_tf.util import storage
+from nezha_tf.util.language import translated
+
+_WIDE = "\u2e80-\ufeff\uff00-\uffef"
+# Where a line may be broken: behind each of these.
+_UNITS = re.compile(f"\\s*[（“]*(?:[{_WIDE}]|[^\\s{_WIDE}]+)[，。；：、）”！？]*\\s*")
 
 
 def show_anything():
@@ -23,19 +29,38 @@ def as_typed(program):
     return f"python {program}" if program.endswith(".py") else program
 
 
+def tell(*texts, **options):
+    """Prints messages in the language of the screen; the options are those of `print`."""
+    print(*map(translated, texts), **options)
+
+
 def progress(iterable=None, **options):
     """Returns a progress bar with rate and time left; it is silent if stderr is no terminal."""
     from tqdm import tqdm
 
+    options |= {name: translated(options[name]) for name in ("desc", "unit") if name in options}
     return tqdm(iterable, disable=not sys.stderr.isatty(), dynamic_ncols=True, **options)
 
 
 def say(line):
-    """Prints a line above the progress bars, if there are any."""
+    """Prints a message above the progress bars, if there are any."""
     from tqdm import tqdm
 
-    tqdm.write(line)
+    tqdm.write(translated(line))
     sys.stdout.flush()
+
+
+def folded(text, columns):
+    """Returns a text in lines of at most so many columns, as far as its words allow.
+
+    A line may end between Chinese characters, but the next one does not begin with punctuation.
+    """
+    lines = [""]
+    for unit in _UNITS.findall(text):
+        if _columns(lines[-1] + unit.rstrip()) > columns:
+            lines.append("")
+        lines[-1] += unit if lines[-1] else unit.lstrip()
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def plural(count, noun):
@@ -67,6 +92,11 @@ def table(title, rows):
 def _columns(text):
     """Returns a text's width in terminal columns; a Chinese character has two."""
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def facts(title, rows):
+    """Returns a `table` whose names are messages, in the language of the screen."""
+    return table(title, [(translated(name), *values) for name, *values in rows])
 
 
 @contextlib.contextmanager

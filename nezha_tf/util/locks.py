@@ -23,7 +23,6 @@ _NO_FILE = {
     errno.EISDIR: _NO_REGULAR_FILE,
     errno.ENXIO: _NO_REGULAR_FILE,  # a socket
 }
-_NO_LOCK = "{} {}, so it is no lock of this program; move it away"
 
 
 @contextlib.contextmanager
@@ -102,11 +101,11 @@ def _opened(path):
     except OSError as error:
         if error.errno not in _NO_FILE:
             raise
-        raise UserError(_NO_LOCK.format(path, _NO_FILE[error.errno])) from error
+        raise _no_lock(path, _NO_FILE[error.errno]) from error
     why = _fault(file)
     if why:
         file.close()
-        raise UserError(_NO_LOCK.format(path, why))
+        raise _no_lock(path, why)
     return file
 
 
@@ -118,6 +117,10 @@ def _fault(file):
     if found.st_nlink > 1:
         return "has a second name (a hard link)"
     return "" if _TEXT.fullmatch(_beginning(file)) else "holds something else"
+
+
+def _no_lock(path, why):
+    return UserError(f"{path} {why}, so it is no lock of this program; move it away")
 
 
 def _beginning(file):

@@ -9,7 +9,9 @@ import re
 
 from absl import flags
 
+from nezha_tf.util import console, language
 from nezha_tf.util.errors import UserError, require_unicode
+from nezha_tf.util.language import translated
 
 # In a run's folder: the flags of its last start.
 FLAGS_FILE = "run.flags"
@@ -78,15 +80,21 @@ def define(settings_class, flag_values=flags.FLAGS):
     The annotation gives the flag's type: bool, int, float or str, with "| None" if the flag has no
     default value, or a tuple, whose values are separated by commas on the command line.
 
+    All programs have `--language`, too, which is no field: it changes nothing but the screen.
+
     Args:
       settings_class: the dataclass.
       flag_values: the absl `FlagValues` that get the flags; by default those of the program.
     """
+    help_ = "Language of messages; default: that of the environment on a terminal, en elsewhere."
+    flags.DEFINE_enum(
+        language.FLAG, None, language.LANGUAGES, _shown_help(help_, ""), flag_values=flag_values
+    )
     for field in _flags_of(settings_class):
         about, default = field.metadata, field.default
         kind = field.type.__name__ if isinstance(field.type, type) else str(field.type)
         bounds = {"lower_bound": about["least"], "upper_bound": about["most"]}
-        help_ = about["help"] + _reading_note(settings_class, about["read_with"])
+        help_ = _shown_help(about["help"], _reading_note(settings_class, about["read_with"]))
         common = {"name": _name(field), "help": help_, "flag_values": flag_values}
         if about["choices"]:
             flags.DEFINE_enum(default=default, enum_values=list(about["choices"]), **common)
@@ -149,7 +157,19 @@ def _reading_note(settings_class, read_with):
         for other, values in read_with.items()
         if other in own  # Programs that lack the other flag have one value of it.
     ]
-    return f" Only {', '.join(conditions)}." if conditions else ""
+    shown = [translated(each).replace(" or ", translated(" or ")) for each in conditions]
+    return translated(" Only CONDITIONS.").replace("CONDITIONS", ", ".join(shown)) if shown else ""
+
+
+def _shown_help(text, note):
+    """Returns help in the language of the screen, with a note that is in it already.
+
+    absl breaks lines at blanks only, of which Chinese has few.
+    """
+    shown = translated(text)
+    if shown == text:
+        return text + note
+    return "\n" + console.folded(shown + note, flags.get_help_width() - len("    "))
 
 
 def _has_on(values):

@@ -9,6 +9,7 @@ from conftest import REPOSITORY
 
 from nezha_tf.serving import page_words
 from nezha_tf.serving.page import all_tabs, make_page, open_models
+from nezha_tf.util import language
 
 TABS = REPOSITORY / "nezha_tf" / "serving" / "tabs.py"
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -23,7 +24,7 @@ def mini():
 @pytest.fixture(autouse=True)
 def in_english():
     yield
-    page_words.choose_language("en")
+    language.use("en")
 
 
 def said_by_tabs():
@@ -32,7 +33,7 @@ def said_by_tabs():
     found = {tab.title for tab in all_tabs()}
     for call in ast.walk(ast.parse(TABS.read_text(encoding="utf-8"))):
         name = getattr(getattr(call, "func", None), "id", None)
-        if name in shows or name == "translated":
+        if name in shows or name == "in_language":
             arguments = call.args[shows.get(name, slice(None))]
             found |= {a.value for a in arguments if isinstance(a, ast.Constant)}
     return found
@@ -40,34 +41,14 @@ def said_by_tabs():
 
 def test_all_that_the_tabs_say_has_its_chinese():
     said = said_by_tabs()
-    assert len(said) > 30 and said - page_words.CHINESE.keys() == {"[MASK] 1"}
-    page_words.choose_language("zh")
+    assert len(said) > 30
+    language.use("zh")
     for text in said - {"[MASK] 1"}:
-        assert CHINESE.search(page_words.translated(text))
+        assert CHINESE.search(page_words.shown(text))
     # What a text must have written in it is the same in both.
     for english, chinese in page_words.CHINESE.items():
         marks = re.compile(r"\[MASK\]|#idiom#|0,3|-1")
         assert set(marks.findall(english)) == set(marks.findall(chinese)), english
-
-
-def test_the_language_is_that_of_the_environment(monkeypatch):
-    for variables, expected in (
-        ({}, "en"),
-        ({"LANG": "zh_CN.UTF-8"}, "zh"),
-        ({"LANG": "zh_TW"}, "zh"),
-        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "C"}, "en"),
-        ({"LANG": "en_US.UTF-8", "LC_MESSAGES": "zh_CN.UTF-8"}, "zh"),
-        ({"LANG": "zh_CN.UTF-8", "LC_ALL": ""}, "zh"),
-    ):
-        for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
-            monkeypatch.delenv(name, raising=False)
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
-        page_words.choose_language()
-        answer = {"en": "Draw", "zh": "画图"}[expected]
-        assert page_words.translated("Draw") == answer, variables
-        page_words.choose_language("en")
-        assert page_words.translated("Draw") == "Draw"
 
 
 def shown_by(page):
@@ -86,7 +67,10 @@ def test_the_page_names_its_models_and_speaks_chinese():
     pytest.importorskip("gradio", reason="the page is made with gradio")
     models = open_models(["mini"])
     models["Fill in"]["a_b*<i>"] = models["Fill in"]["mini"]
-    pages = {language: make_page(models, language) for language in ("en", "zh")}
+    pages = {}
+    for name in ("en", "zh"):
+        language.use(name)
+        pages[name] = make_page(models)
     for page in pages.values():
         assert page.title == "mini, a_b*<i> - nezha_tf"
         texts = [c["props"].get("value") for c in page.get_config_file()["components"]]

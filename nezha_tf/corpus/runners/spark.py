@@ -94,7 +94,7 @@ class SparkRunner:
                 signal.signal(signal.SIGINT, interrupts)  # pyspark has taken them
             context.setLogLevel("ERROR")
             where = f", {context.uiWebUrl}" if context.uiWebUrl else ""
-            print(f"{context.applicationId} on {context.master}{where}", flush=True)
+            console.tell(f"{context.applicationId} on {context.master}{where}", flush=True)
             yield context
         finally:
             context.stop()

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from nezha_tf.pictures.fonts import font_families
+from nezha_tf.pictures.fonts import caption, font_families
 from nezha_tf.util import console, errors, files
 
 # The metrics of each label type; the first is the default of --best_metric.
@@ -148,8 +148,12 @@ def draw_matrix(folder, matrix, labels):
     panel.set_xticks(range(len(names)), names, rotation=45, ha="right", **style)
     panel.set_yticks(range(len(names)), names, **style)
     numbered = "" if families else ", numbered as in task.json"
-    panel.set_xlabel(f"predicted class{numbered}")
-    panel.set_ylabel(f"right class{numbered}")
+    for write, message in (
+        (panel.set_xlabel, f"predicted class{numbered}"),
+        (panel.set_ylabel, f"right class{numbered}"),
+    ):
+        text, caption_style = caption(message)
+        write(text, **caption_style)
     if len(labels) <= _MOST_WRITTEN:
         for row, column in np.ndindex(matrix.shape):
             color = "white" if shares[row, column] > 0.5 else "black"

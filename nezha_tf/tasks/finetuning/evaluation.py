@@ -48,7 +48,7 @@ class PredictingEvaluation(Evaluation):
 
     def write(self, step, results):
         for line in self._task.report(self._outputs):
-            print(line, flush=True)
+            console.tell(line, flush=True)
         return super().write(step, results)
 
 

@@ -181,7 +181,7 @@ class Sweep:
 
     def _say(self, line):
         if self._is_chief:
-            print(line, flush=True)
+            console.tell(line, flush=True)
 
 
 def best_of(outcomes, metric):

@@ -141,8 +141,9 @@ def pack(questions, packing, reader, paths, bad_rows):
     answers = [question.answer for question in kept]
     if None not in answers:
         arrays["label_ids"] = np.array(answers, np.int32)
-    note = f"{', '.join(paths)}: {console.plural(len(kept), 'question')} with "
-    note += f"{most} choices" if least == most else f"{least} to {most} choices"
+    note = f"{', '.join(paths)}: {console.plural(len(kept), 'question')} with " + (
+        f"{most} choices" if least == most else f"{least} to {most} choices"
+    )
     note += f"; too long, so truncated: {num_cut:,} choices" if num_cut else ""
     return Examples(kept, arrays, answers), note + bad_rows.note()
 

@@ -48,9 +48,11 @@ def _check(pattern, parts, is_pair):
     if parts.count(TEXT) != 1:
         raise UserError(f"{flag} must have {TEXT} once")
     if parts.count(TEXT_PAIR) != is_pair:
-        where = f"must have {TEXT_PAIR} once, as" if is_pair else f"has {TEXT_PAIR}, but"
-        what = "pairs" if is_pair else "single texts"
-        raise UserError(f"{flag} {where} the examples are {what}")
+        raise UserError(
+            f"{flag} must have {TEXT_PAIR} once, as the examples are pairs"
+            if is_pair
+            else f"{flag} has {TEXT_PAIR}, but the examples are single texts"
+        )
     if MASK not in parts:
         raise UserError(f"{flag} has no {MASK}; write one for each token of the words")
 

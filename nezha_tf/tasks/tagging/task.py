@@ -171,8 +171,9 @@ def _notes(name, entity_files, examples, bad_rows):
     sentences = examples.sentences
     counts = collections.Counter(e.label for s in sentences for e in s.entities or ())
     by_label = ", ".join(f"{label} {number:,}" for label, number in sorted(counts.items()))
-    line = f"{name}: {console.plural(len(sentences), 'sentence')}"
-    line += f" with {counts.total():,} entities ({by_label})" if counts else ""
+    line = f"{name}: {console.plural(len(sentences), 'sentence')}" + (
+        f" with {counts.total():,} entities ({by_label})" if counts else ""
+    )
     line += f"; {examples.num_cut:,} in several windows" if examples.num_cut else ""
     lines = [line + bad_rows.note()]
     mended = sum(file.mended for file in entity_files)
