@@ -137,6 +137,8 @@ def _guarded(main, settings_class, argv, with_tensorflow):
         given = settings.from_flags(settings_class)
         inputs.check(settings.flags_of(given))
         if with_tensorflow:
+            if getattr(given, "do_train", False):  # What a tool prints, programs may read.
+                print("loading TensorFlow")
             import_tensorflow()
         main(given)
 

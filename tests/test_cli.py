@@ -3,19 +3,37 @@
 import dataclasses
 import errno
 import io
+import subprocess
 import sys
 
 import program_flags
 import pytest
+from conftest import REPOSITORY
+from waiting import read_line
 
 from nezha_tf import cli
 from nezha_tf.util import settings
 from nezha_tf.util.errors import UserError
 
+SHOWS_A_LINE_AND_WAITS = """
+import sys
+from nezha_tf.util import console
+console.show_anything()
+print("told")
+sys.stdin.read()
+"""
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
     text: str = settings.flag("", "What is printed.")
+
+
+def test_a_line_is_in_a_pipe_at_once():
+    command = (sys.executable, "-c", SHOWS_A_LINE_AND_WAITS)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=REPOSITORY, **pipes) as process:
+        assert read_line(process.stdout) == "told\n"
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,11 @@ class Plan(NamedTuple):
         ends += [end for end in self.profile_steps or () if end > step]
         return min(self.steps_per_loop, min(ends) - step)
 
+    def next_save(self, step):
+        """Returns the first step after a step at which a checkpoint is due."""
+        each = self.save_checkpoints_steps
+        return min((step // each + 1) * each, self.num_train_steps)
+
     def is_last(self, step):
         """Whether the run ends at a step."""
         return step == self.num_train_steps
@@ -106,6 +111,7 @@ class Loop:
         step, averages, last_report, entry = first_step, Averages(), None, {}
         profile = _Profile(self._plan.profile_steps, self._checkpoints.folder)
         batches = self._feed.batches(self._train_step.count("batches_read"))
+        self._trace(batches)
         self._journal.restart()
         with profile:
             while not self._is_over(step):
@@ -122,6 +128,8 @@ class Loop:
                 step += made
                 self._journal.advance(made, count, float(report.tokens))
                 averages.add(report.ratios)
+                if made and last_report is None and not self._plan.saves(step):
+                    self._say_begun(step, averages)
                 last_report = report if made else last_report
                 self._check_skipped(step, report)
                 if made and self._plan.logs(step):
@@ -134,6 +142,22 @@ class Loop:
                 if report.stop > 0:
                     raise self.terminated(step)
         return entry
+
+    def _trace(self, batches):
+        """Traces the step if no run before has done so, and says what the first step waits for."""
+        if self._train_step.is_traced:
+            return
+        self._journal.say("tracing the training step")
+        self._train_step.trace(batches)
+        if self._train_step.is_compiled:
+            self._journal.say("compiling it with XLA, and making the first steps")
+
+    def _say_begun(self, step, averages):
+        seconds = time.monotonic() - self._started
+        self._journal.say(
+            f"step {step}/{self._plan.num_train_steps}  loss {averages.results()['loss']:.4g}  "
+            f"after {seconds:.0f} s; the next line comes at step {self._plan.next_save(step)}"
+        )
 
     def _is_over(self, step):
         if self._plan.is_last(step):

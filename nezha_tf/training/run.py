@@ -64,7 +64,7 @@ def run(settings, make_task):
     """
     settings = output_folder.with_head_of_run(start.with_files_beside(settings))
     strategy = prepare(settings)
-    task = make_task(with_precision(settings, strategy, [settings.output_dir]))
+    task = make(settings, strategy, [settings.output_dir], make_task)
     run_in(strategy, task, task.settings)
     return devices.is_chief(strategy)
 
@@ -84,6 +84,25 @@ def prepare(settings):
     if settings.do_eval:
         devices.check_batch_size(strategy, settings.eval_batch_size, "eval_batch_size")
     return strategy
+
+
+def make(settings, strategy, folders, make_task):
+    """Chooses the precision, makes the task, which reads its data, and says so.
+
+    Args:
+      settings, strategy, folders: see `with_precision`.
+      make_task: see `run`.
+
+    Returns:
+      The `Task`.
+
+    Raises:
+      UserError: see `with_precision` and `Task`.
+    """
+    settings = with_precision(settings, strategy, folders)
+    if devices.is_chief(strategy):
+        print("reading the data", flush=True)
+    return make_task(settings)
 
 
 def run_in(strategy, task, settings, before=None):

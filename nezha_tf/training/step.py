@@ -60,7 +60,14 @@ class TrainStep:
     clipped by global norm and applied. (Keras's optimizers clip before they sum, so their result
     depends on the number of replicas.) If gradients are not finite on some replica, the step
     changes only the loss scale and the counters.
+
+    Attributes:
+      variables: list of the trainable variables.
+      is_compiled: whether XLA compiles the step.
+      is_traced: whether `trace` was called.
     """
+
+    is_traced = False
 
     def __init__(
         self,
@@ -94,6 +101,7 @@ class TrainStep:
         self._moving_average = recipe.moving_average
         self._training = training
         self._memory = memory
+        self.is_compiled = jit_compile
         self.variables = model.trainable_variables
         with strategy.scope():
             recipe.optimizer.build(self.variables)
@@ -119,6 +127,11 @@ class TrainStep:
     def on_batch(self, batch, stop=0.0):
         """Makes one step with one (distributed) batch; returns its `StepReport`."""
         return self._one(batch, tf.constant(stop))
+
+    def trace(self, iterator):
+        """Traces `run` for such an iterator, which its first call would do otherwise."""
+        self._many.get_concrete_function(iterator, tf.constant(0), tf.constant(0.0))
+        self.is_traced = True
 
     def run(self, iterator, count, stop=0.0):
         """Makes steps without returning to Python between them.

@@ -13,17 +13,16 @@ from nezha_tf.util.cores import available_cores
 class Throughput:
     """Measures rates since its creation or the last restart, without pauses."""
 
-    def __init__(self, examples_per_step, flops_per_example, peak_flops=None, is_measured=False):
+    def __init__(self, examples_per_step, flops_per_example, peak_flops=None):
         """Args:
         examples_per_step: examples in a global batch.
         flops_per_example: the result of `training_flops`.
-        peak_flops: peak FLOP/s of all devices together, or None.
-        is_measured: whether that is a measurement. A run that is faster shows it to be wrong.
+        peak_flops: peak FLOP/s of all devices together, or None. A run that is faster shows a
+          higher peak.
         """
         self._examples_per_step = examples_per_step
         self._flops_per_example = flops_per_example
         self._peak_flops = peak_flops
-        self._is_measured = is_measured
         self._steps = self._tokens = 0
         self._started = time.monotonic()
 
@@ -42,10 +41,7 @@ class Throughput:
         self._started = time.monotonic()
 
     def rates(self):
-        """Returns a dict of rates per second; with `peak_flops` also the utilization (0 to 1).
-
-        From a utilization above 1 of a measured peak on, none is told: the measurement was wrong.
-        """
+        """Returns a dict of rates per second; with `peak_flops` also the utilization (0 to 1)."""
         seconds = max(time.monotonic() - self._started, 1e-9)
         examples = self._steps * self._examples_per_step / seconds
         flops = examples * self._flops_per_example
@@ -54,9 +50,11 @@ class Throughput:
             "tokens_per_second": self._tokens / seconds,
             "model_tflops_per_second": flops / 1e12,
         }
-        if self._is_measured and flops > (self._peak_flops or 0):
-            self._peak_flops = None
         if self._peak_flops:
+            # Other work may have disturbed the products that were measured, the clock may have
+            # risen since (turbo), and a number that was given may be another machine's. Nothing is
+            # faster than its peak, so the larger of both is the peak from now on.
+            self._peak_flops = max(self._peak_flops, flops)
             rates["model_flop_utilisation"] = flops / self._peak_flops
         return rates
 
@@ -79,7 +77,7 @@ def throughput_of(settings, strategy, task, dtype):
     else:
         peak = (given or 0) * 1e12
     peak *= devices.num_processors(strategy)
-    return Throughput(settings.train_batch_size, flops, peak, is_measured=given is None)
+    return Throughput(settings.train_batch_size, flops, peak)
 
 
 # Only products that take this many seconds show the rate. On two cores, those of 1 ms showed three

@@ -16,12 +16,13 @@ _UNITS = re.compile(f"\\s*[（“]*(?:[{_WIDE}]|[^\\s{_WIDE}]+)[，。；：、�
 
 
 def show_anything():
-    """Lets stdout and stderr show what their encoding lacks as \\uXXXX, and never fail of it.
+    """Lets stdout and stderr show every line at once, and what their encoding lacks as \\uXXXX.
 
-    Otherwise a line that tells what was done would end the program, after the work.
+    Otherwise Python would keep the lines for a file or a pipe back until there are thousands of
+    bytes, and a line that tells what was done could end the program, after the work.
     """
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")
+        stream.reconfigure(errors="backslashreplace", line_buffering=True)
 
 
 def as_typed(program):

@@ -49,7 +49,8 @@ def test_a_run_says_what_it_takes_and_how_near_it_comes_to_the_machine(folder):
     changes = ("--num_train_steps=2", "--precision=auto")
     result = run_anew("run_pretraining.py", *PRETRAINING, *changes, folder=folder)
     assert result.returncode == 0 and result.stderr == "", result.stderr
-    said = re.match(r"precision (\w+) \(TFLOP/s of products: (.*)\)\n", result.stdout)
+    begun = r"loading TensorFlow\nprecision (\w+) \(TFLOP/s of products: (.*)\)\n"
+    said = re.match(begun, result.stdout)
     rates = {name: float(rate) for name, rate in map(str.split, said[2].split(", "))}
     assert list(rates) == ["float32", "mixed_bfloat16"]
     assert said[1] == fastest("CPU", rates)
@@ -67,7 +68,8 @@ def test_a_run_that_goes_on_keeps_its_precision(folder):
         result = run_pretraining(folder, *changes, "--nojit_compile")
         assert result.returncode == 0, result.stderr
         assert "mixed_bfloat16, on the CPU" in result.stdout
-    assert result.stdout.startswith("precision mixed_bfloat16 (as before)\n")
+    begun = "loading TensorFlow\nprecision mixed_bfloat16 (as before)\n"
+    assert result.stdout.startswith(begun)
     changed = {change.name for change in flag_history.changes_in(str(folder / "run"))}
     assert changed == {"--num_train_steps"}
 

@@ -207,6 +207,7 @@ def test_a_plan_stops_at_each_event():
         stops.append(step)
     assert stops == [4, 5, 8, 9, 10, 12, 16, 20, 24, 25]
     assert [s for s in stops if plan.saves(s)] == [10, 20, 25]
+    assert [plan.next_save(s) for s in (0, 9, 10, 19, 20, 24)] == [10, 10, 20, 20, 25, 25]
     assert [s for s in stops if plan.logs(s)] == [4, 8, 10, 12, 16, 20, 24, 25]
 
 

@@ -76,6 +76,23 @@ def assert_is_made_good(settings, whole):
         assert (out / name).read_text() == (whole / name).read_text(), name
 
 
+def test_what_a_start_waits_for_is_told_once(data, tmp_path, capsys):
+    steps = {"num_train_steps": 7, "save_checkpoints_steps": 5, "steps_per_loop": 2}
+    changes = {"learning_rate": 0.01, "do_predict": False, **steps}
+    run(settings_in(data, tmp_path / "out", **changes), ToyTask)
+    lines = capsys.readouterr().out.splitlines()
+    begun = [line for line in lines if line.startswith("step 2/7  loss ")]
+    assert len(begun) == 1 and begun[0].endswith("s; the next line comes at step 5")
+    told = ["reading the data", "tracing the training step"]
+    assert lines.index(told[0]) < lines.index(told[1]) < lines.index(begun[0])
+    assert all(lines.count(line) == 1 for line in told)
+    assert not [line for line in lines if line.startswith("compiling it with XLA")]
+    # What is traced is compiled when it is run first.
+    run(settings_in(data, tmp_path / "compiled", **changes, jit_compile=True), ToyTask)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index(told[1]) + 1].startswith("compiling it with XLA")
+
+
 @pytest.mark.parametrize("number", (1, 2))  # the last one: see below
 def test_an_evaluation_that_was_killed_is_made_good(data, tmp_path, whole, number):
     out = tmp_path / "out"

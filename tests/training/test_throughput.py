@@ -26,11 +26,10 @@ def two_seconds_each(monkeypatch):
     monkeypatch.setattr(throughput_module, "time", clock)
 
 
-def test_a_measured_peak_that_a_run_exceeds_is_told_no_more(two_seconds_each):
-    measured = Throughput(4, 1e12, 16e12, is_measured=True)
-    assert [rates(measured, steps) for steps in (4, 8, 9, 4)] == [0.5, 1.0, None, None]
-    given = Throughput(4, 1e12, 16e12)  # the user's own number, of which this is the share
-    assert [rates(given, steps) for steps in (4, 9, 4)] == [0.5, 1.125, 0.5]
+def test_a_run_that_exceeds_the_peak_raises_it(two_seconds_each):
+    throughput = Throughput(4, 1e12, 16e12)
+    shares = [rates(throughput, steps) for steps in (4, 8, 10, 4, 10)]
+    assert shares == [0.5, 1.0, 1.0, 0.4, 1.0]
     assert rates(Throughput(4, 1e12), 4) is None
 
 

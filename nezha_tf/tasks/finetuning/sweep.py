@@ -16,7 +16,6 @@ from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.training import devices, model_card, output_folder, start
 from nezha_tf.training import run as training_run
 from nezha_tf.training.output_folder import alone_in
-from nezha_tf.training.precision import with_precision
 from nezha_tf.util import console, files, forms, storage
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.settings import flags_of
@@ -65,7 +64,7 @@ def run(settings, make_task):
     seeds = [(settings.seed + number) % 2**32 for number in range(settings.num_seeds)]
     grid = [(rate, seed) for rate in rates for seed in seeds]
     folders = [run_folder.sweep_member(settings.output_dir, *member) for member in grid]
-    task = make_task(with_precision(base, strategy, folders))
+    task = training_run.make(base, strategy, folders, make_task)
     sweep = Sweep(strategy, task)
     with alone_in(base, strategy):
         if devices.is_chief(strategy):  # for programs that get the sweep's folder
