@@ -7,6 +7,7 @@ import string
 import sys
 import textwrap
 import time
+import types
 
 import commands
 import messages
@@ -391,6 +392,19 @@ def test_captions_are_chinese_if_a_font_is(monkeypatch, chinese):
     assert fonts.caption("learning rate") == ("学习率", {"family": ["some font"]})
     monkeypatch.setattr(fonts, "font_families", lambda text: None)
     assert fonts.caption("learning rate") == ("learning rate", {})
+
+
+def test_cards_and_readmes(chinese):
+    from nezha_tf.serving import export
+    from nezha_tf.training import model_card
+
+    assert model_card._table(("metric", "value"), [("loss", 1)]).startswith("| 指标 | 值 |\n")
+    about = "Gives vectors of texts; the signature `tokens` gives those of their tokens. Longer "
+    about += "texts are cut to 128 tokens, `[CLS]` and `[SEP]` included."
+    serving = types.SimpleNamespace(about=about, example="", meanings={})
+    told = export.readme_text(serving, "vectors", {})
+    assert "较长的文本截到 128 个 token，包括 `[CLS]` 和 `[SEP]`。" in told
+    assert "它只需要版本相同的 `tensorflow` 和 `tensorflow-text`" in told
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from nezha_tf.serving.any_model import SPECIAL_TOKENS, FillMaskServing
 from nezha_tf.text.vocabulary import MASK
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError, require_unicode
+from nezha_tf.util.language import translated
 
 
 class BlankFiller:
@@ -70,7 +71,7 @@ def fill_mask(settings):
                 raise UserError(f"{place}: {error}") from error
             console.tell(error)
     if bad_rows.num_blank:
-        console.tell(bad_rows.note().removeprefix("; "))
+        print(translated(bad_rows.note()).lstrip("; ；"))
 
 
 def require_blanks(opened):
