@@ -138,7 +138,7 @@ def _guarded(main, settings_class, argv, with_tensorflow):
         inputs.check(settings.flags_of(given))
         if with_tensorflow:
             if getattr(given, "do_train", False):  # What a tool prints, programs may read.
-                print("loading TensorFlow")
+                print(translated("loading TensorFlow"))
             import_tensorflow()
         main(given)
 

@@ -101,7 +101,7 @@ def make(settings, strategy, folders, make_task):
     """
     settings = with_precision(settings, strategy, folders)
     if devices.is_chief(strategy):
-        print("reading the data", flush=True)
+        console.tell("reading the data", flush=True)
     return make_task(settings)
 
 
