@@ -402,7 +402,7 @@ def test_cards_and_readmes(chinese):
     about = "Gives vectors of texts; the signature `tokens` gives those of their tokens. Longer "
     about += "texts are cut to 128 tokens, `[CLS]` and `[SEP]` included."
     serving = types.SimpleNamespace(about=about, example="", meanings={})
-    told = export.readme_text(serving, "vectors", {})
+    told = export.readme_text(serving, "vectors", "out/vectors", {})
     assert "较长的文本截到 128 个 token，包括 `[CLS]` 和 `[SEP]`。" in told
     assert "它只需要版本相同的 `tensorflow` 和 `tensorflow-text`" in told
 
