@@ -137,7 +137,9 @@ def _guarded(main, settings_class, argv, with_tensorflow):
         given = settings.from_flags(settings_class)
         inputs.check(settings.flags_of(given))
         if with_tensorflow:
-            if getattr(given, "do_train", False):  # What a tool prints, programs may read.
+            # Programs may read what a tool prints, and of several workers only the chief says
+            # anything, which is not known yet.
+            if getattr(given, "do_train", False) and "TF_CONFIG" not in os.environ:
                 print(translated("loading TensorFlow"))
             import_tensorflow()
         main(given)

@@ -177,6 +177,7 @@ def test_a_second_seed_compiles_nothing_and_is_a_run_as_any_other(data, tmp_path
     for same_functions, same_counts in later:
         assert all(one is other for one, other in zip(functions, same_functions, strict=True))
         assert counts == same_counts and min(counts) > 0
+    assert counts[0] == 1  # before the first step, and not again in it
     assert_close(weights[0], weights[2], atol=1e-6)
     assert any((value != weights[1][name]).any() for name, value in weights[0].items())
 
