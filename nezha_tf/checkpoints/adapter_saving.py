@@ -39,7 +39,8 @@ def save_adapters(model, prefix, base):
         if is_frozen and not np.array_equal(reader.get_tensor(name), variable):
             raise UserError(f"{name} of the model is not that of {base}; name the model's own base")
     found = adapters_of(model, base, saved)
-    tf1.write_tensors(prefix, tf1.arrays_of(saved))
+    tensors = {name: variable.value for name, variable in saved.items()}
+    tf1.write_tensors(prefix, tf1.arrays_of(tensors))
     adapters.write(os.path.dirname(os.fspath(prefix)) or ".", found)
 
 

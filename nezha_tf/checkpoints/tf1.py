@@ -93,18 +93,18 @@ def save_tf1_checkpoint(model: keras.Model, prefix: str | os.PathLike[str]) -> N
     `prefix` is a path without ending; `.index` and `.data-00000-of-00001` are written. Adapters
     (`lora.enable_lora`) are merged into the kernels that they change.
     """
-    tensors = dict(tf1_names(model))
+    tensors = {name: variable.value for name, variable in tf1_names(model).items()}
     for layer in lora.adapted_layers(model):
         tensors[tf1_name(lora.kernel_of(layer).path)] = lora.merged_kernel(layer)
     write_tensors(prefix, arrays_of(tensors))
 
 
-def arrays_of(variables):
-    """Returns {name: array} of {name: Keras variable or tensor}, of any backend.
+def arrays_of(tensors):
+    """Returns {name: array} of {name: tensor} of any backend.
 
     TensorFlow itself takes no tensor of PyTorch that has a gradient.
     """
-    return {name: keras.ops.convert_to_numpy(value) for name, value in variables.items()}
+    return {name: keras.ops.convert_to_numpy(tensor) for name, tensor in tensors.items()}
 
 
 def write_tensors(prefix, tensors):

@@ -43,7 +43,8 @@ def test_it_is_small_and_stored_in_float16():
 def test_the_package_holds_all_of_it():
     """A wheel has the files that setup.cfg names."""
     setup = (REPOSITORY / "setup.cfg").read_text(encoding="utf-8")
-    assert "nezha_tf.resources =\n    README.md\n    *.txt\n    mini/*\n" in setup
+    files = ("README.md", "*.po", "*.tsv", "*.txt", "mini/*")
+    assert "\n    ".join(("nezha_tf.resources =", *files)) + "\n" in setup
     card = (MINI / "README.md").read_text(encoding="utf-8")
     assert "CC BY-SA 4.0" in card and "MIT" in card
 
