@@ -60,7 +60,8 @@ def of_start(arguments, environment):
     if named and named[-1] in LANGUAGES:
         return named[-1]
     set_ = [environment[name] for name in _VARIABLES if environment.get(name)]
-    is_screen = sys.stdout.isatty() and sys.stderr.isatty()
+    outputs = (sys.stdout, sys.stderr)  # None: it is closed
+    is_screen = all(output is not None and output.isatty() for output in outputs)
     return CHINESE if is_screen and set_ and set_[0].startswith(CHINESE) else ENGLISH
 
 
