@@ -87,14 +87,9 @@ def prepare(settings):
 
 
 def make(settings, strategy, folders, make_task):
-    """Chooses the precision, makes the task, which reads its data, and says so.
+    """Chooses the precision, and returns the `Task`, which reads its data; says so.
 
-    Args:
-      settings, strategy, folders: see `with_precision`.
-      make_task: see `run`.
-
-    Returns:
-      The `Task`.
+    The arguments are those of `with_precision`, and `make_task` of `run`.
 
     Raises:
       UserError: see `with_precision` and `Task`.
