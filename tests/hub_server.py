@@ -62,15 +62,21 @@ def _handler(server):
                 self._answer_as_modelscope()
                 return
             refusal = next((r for part, r in server.refused.items() if part in self.path), None)
-            listed = re.match(r"/api/models/owner/tiny(/revision/([^?]+))?(\?|$)", self.path)
+            listed = re.match(r"/api/models/owner/tiny(/(revision|tree)/([^?]+))?(\?|$)", self.path)
             file = re.match(r"/owner/tiny/resolve/([^/]+)/([^?]+)", self.path)
-            revision = (listed[2] if listed else file and file[1]) or "main"
+            revision = (listed[3] if listed else file and file[1]) or "main"
             if refusal:
                 self._send(refusal[0], b"", {"X-Error-Code": refusal[1]})
             elif not (listed or file):
                 self._send(404, b"", {"X-Error-Code": NOT_THERE})
             elif revision not in ("main", server.head):
                 self._send(404, b"", {"X-Error-Code": NO_REVISION})
+            elif listed and listed[2] == "tree":  # asked for by huggingface_hub 2
+                rows = [
+                    {"type": "file", "path": name, "size": len(data), "oid": server.head}
+                    for name, data in server.files.items()
+                ]
+                self._send(200, json.dumps(rows).encode(), {})
             elif listed:
                 siblings = [{"rfilename": name} for name in server.files]
                 found = {"id": "owner/tiny", "sha": server.head, "siblings": siblings}
