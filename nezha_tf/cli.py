@@ -137,9 +137,9 @@ def _guarded(main, settings_class, argv, with_tensorflow):
         given = settings.from_flags(settings_class)
         inputs.check(settings.flags_of(given))
         if with_tensorflow:
-            # Programs may read what a tool prints, and of several workers only the chief says
-            # anything, which is not known yet.
-            if getattr(given, "do_train", False) and "TF_CONFIG" not in os.environ:
+            # Only programs of runs: other programs may read what a tool prints. Of several workers
+            # only the chief says anything, which is not known yet.
+            if hasattr(given, "do_train") and "TF_CONFIG" not in os.environ:
                 print(translated("loading TensorFlow"))
             import_tensorflow()
         main(given)
@@ -258,8 +258,8 @@ def _fail(message):
 
 
 def _print_error(line):
-    error = translated("error")
-    print(f"{_program()}: {error}: {translated(line)}", file=sys.stderr, flush=True)
+    error = translated("error: ")
+    print(f"{_program()}: {error}{translated(line)}", file=sys.stderr, flush=True)
 
 
 def _program():

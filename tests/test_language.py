@@ -317,7 +317,7 @@ def test_errors_are_a_line_in_the_language_of_the_flag(tmp_path, english_afterwa
     result = commands.run(TOOL, "--language=zh", *arguments, folder=tmp_path)
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
-        "create_pretraining_data.py: 错误: "
+        "create_pretraining_data.py: 错误："
         "--input_file：没有文件与 'nothing.txt' 匹配；请检查路径\n"
     )
 
@@ -329,13 +329,13 @@ def test_errors_of_flags(tmp_path, english_afterwards):
         (("--dupe_factor=0",), "参数 --dupe_factor=0：0 不是正整数；见 --help"),
     ):
         result = commands.run(TOOL, "--language=zh", *arguments, folder=tmp_path)
-        assert result.stderr == f"create_pretraining_data.py: 错误: {told}\n"
+        assert result.stderr == f"create_pretraining_data.py: 错误：{told}\n"
 
 
 def test_a_flag_file_may_choose_the_language(tmp_path, english_afterwards):
     (tmp_path / "my.flags").write_text("--language=zh\n")
     result = commands.run(TOOL, "--flagfile=my.flags", folder=tmp_path)
-    assert result.stderr.startswith("create_pretraining_data.py: 错误: 需要 --")
+    assert result.stderr.startswith("create_pretraining_data.py: 错误：需要 --")
 
 
 def test_a_run_in_chinese(tmp_path, english_afterwards):
@@ -378,7 +378,7 @@ def test_the_list_of_programs_and_an_unknown_one(tmp_path, english_afterwards, m
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("name, told", [("zh_CN.UTF-8", "错误: 需要 --"), ("C.UTF-8", "error: --")])
+@pytest.mark.parametrize("name, told", [("zh_CN.UTF-8", "错误：需要 --"), ("C.UTF-8", "error: --")])
 def test_a_terminal_speaks_the_language_of_its_environment(tmp_path, monkeypatch, name, told):
     monkeypatch.setenv("LANGUAGE", name)
     terminal = Terminal((sys.executable, str(REPOSITORY / TOOL)), tmp_path)

@@ -83,6 +83,7 @@ def export_folder(path, output_dir, task=None):
     name, serving = serving_of(folder, task)
     # --do_export writes the folder "export" into that of the run.
     is_inside = os.path.dirname(os.path.abspath(output_dir)) == os.path.abspath(path)
+    console.tell("tracing and writing the SavedModel", flush=True)
     title = files.folder_name(path) if is_inside else files.export_name(output_dir)
     write(serving, output_dir, head_of(folder, name, path), title)
     return f"{name} in {output_dir}; how to use it: {os.path.join(output_dir, FILE_NAME)}"

@@ -47,6 +47,14 @@ class Evaluation:
         self._batch_size = batch_size
         self._batches = functools.partial(reader.evaluation_batches, batch_size, max_batches)
 
+    @property
+    def is_traced(self):
+        """Whether an evaluation has been made; tracing and compiling make the first one slow."""
+        return self._step().experimental_get_tracing_count() > 0
+
+    def _step(self):
+        return self.eval_step
+
     def take_over(self, other):
         """Replaces the model by that of another evaluation, whose compiled step is used again.
 

@@ -182,8 +182,8 @@ class Loop:
         steps_left = self._plan.num_train_steps - step
         left = (time.monotonic() - self._started) / (step - first_step) * steps_left
         shown = {"step": f"{step}/{self._plan.num_train_steps}", **brief(entry), **scores}
-        shown["left"] = f"{left / 60:.1f} min"
-        self._journal.say("  ".join(f"{name} {value}" for name, value in shown.items()))
+        columns = [f"{name} {value}" for name, value in shown.items()]
+        self._journal.say("  ".join([*columns, f"left {left / 60:.1f} min"]))
         return entry
 
     def _check_skipped(self, step, report):

@@ -298,6 +298,8 @@ class Run:
         return found
 
     def _evaluate(self, average):
+        if not self._evaluation.is_traced:
+            self._say("tracing the evaluation")
         with devices.with_memory_advice("lower --eval_batch_size"):
             return self._evaluation(average)
 
@@ -414,6 +416,7 @@ class Run:
         """Predicts with the best checkpoint; returns the metrics."""
         if not (self._evaluation and self._task.reports_best):  # else it is loaded already
             self._load(*self._best())
+        self._say("predicting")
         with devices.with_memory_advice("lower --predict_batch_size"):
             return self._task.predict(self._model) if self._is_chief else {}
 
@@ -470,7 +473,7 @@ class Run:
 
     def _say(self, line):
         if self._is_chief:
-            console.tell(line, flush=True)
+            console.say(line)
 
 
 def _check(settings):

@@ -73,7 +73,14 @@ def translated(text):
     """
     if _chosen == ENGLISH:
         return text
-    return "\n".join(line if line.startswith("  ") else _line(line) for line in text.split("\n"))
+    return "\n".join(line if line.startswith("  ") else _columns(line) for line in text.split("\n"))
+
+
+def _columns(line):
+    """Returns a line in Chinese; what two spaces part are messages of their own."""
+    columns = line.split("  ")
+    is_one = len(columns) == 1 or not all(columns) or _message(line) is not None
+    return _line(line) if is_one else "  ".join(map(_line, columns))
 
 
 def read_catalogue(path=_CATALOGUE):

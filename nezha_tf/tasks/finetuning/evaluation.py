@@ -35,6 +35,9 @@ class PredictingEvaluation(Evaluation):
         self._task = task
         self._outputs = None
 
+    def _step(self):
+        return self.predict_step
+
     def take_over(self, other):
         super().take_over(other)
         self.predict_step = other.predict_step
