@@ -4,17 +4,21 @@ import gzip
 import itertools
 import json
 import math
+import random
 import subprocess
 import sys
 
 import program_flags
 import pytest
+from absl import flags
 from conftest import REPOSITORY
 from examples_programs import program
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nezha_tf
 from nezha_tf.data.corpus import read_documents, read_lines, write_documents
+from nezha_tf.generation.fill import BlankFiller
 from nezha_tf.util import files
 from nezha_tf.util.errors import UserError
 
@@ -35,6 +39,12 @@ def mini_corpus():
 def classical_corpus():
     with program_flags.forgotten_afterwards():
         return program("classical_corpus")
+
+
+@pytest.fixture
+def blanks():
+    with program_flags.forgotten_afterwards():
+        yield program("blanks")
 
 
 QUIET_NIGHT = "床前明月光，疑是地上霜。举头望明月，低头思故乡。"
@@ -308,3 +318,26 @@ def test_perplexities_by_the_length_of_the_memory(tmp_path, capsys):
     program("memory_lengths").main(tmp_path)
     assert capsys.readouterr().out.splitlines()[2:] == ["| 0 | 9.00 | 8.00 |", "| 64 | 7.00 | - |"]
     assert (tmp_path / "memory.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_blanks_are_filled_as_by_the_tool(blanks, tmp_path):
+    """With the places of the program, the package's own filler has the same first choices."""
+    text = "皇帝派使者前往京城。大臣们都不敢说话。他回到家里，把这件事告诉了母亲。"
+    path = tmp_path / "texts.txt"
+    sentences = text.replace("。", "。\n")
+    path.write_text(f"{sentences}\n{sentences * 2}\n很短。\n", encoding="utf-8")
+    flags.FLAGS(["blanks.py", f"--input_file={path}"])
+    tokenizer, model = nezha_tf.load("mini")
+    filler, rng = BlankFiller(model, tokenizer, blanks.CHOICES), random.Random(1)
+    right = []
+    for whole in (text, text * 2):
+        characters = [i for i, character in enumerate(whole) if character not in "，。"]
+        places = sorted(rng.sample(characters, blanks.BLANKS))
+        hidden = "".join("[MASK]" if i in places else one for i, one in enumerate(whole))
+        found = [[token for token, _ in candidates] for candidates in filler(hidden)]
+        right += [(whole[i], candidates) for i, candidates in zip(places, found, strict=True)]
+    first = sum(one == candidates[0] for one, candidates in right)
+    among = sum(one in candidates for one, candidates in right)
+    assert 0 < first < among  # else the test could not tell much
+    filled = blanks.filled(tokenizer, model, str(path))
+    assert filled == pytest.approx((first / len(right), among / len(right), len(right)))
