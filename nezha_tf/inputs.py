@@ -13,6 +13,7 @@ from nezha_tf.resources import MODELS, model_path
 from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.util import files, storage
 from nezha_tf.util.errors import UserError
+from nezha_tf.util.parts import patterns_in
 
 # Flags that hold file names or globs, and the flag that makes the program read the files.
 _PATTERNS = {
@@ -39,7 +40,9 @@ def check(flags):
     for name, mode in _PATTERNS.items():
         if flags.get(name) and flags.get(mode, True):
             # A folder stands for the files in it where a program takes folders.
-            files.expand(flags[name], name, may_be_empty=True, in_folders="")
+            # Weights are of pretraining; other programs find no such file when they read it.
+            patterns = ",".join(patterns_in(flags[name]))
+            files.expand(patterns, name, may_be_empty=True, in_folders="")
     for name, read in _READERS.items():
         if flags.get(name):
             read(flags[name])

@@ -18,6 +18,7 @@ from nezha_tf.programs.table import arguments_of
 from nezha_tf.util import console, endings, files, forms, package_data, storage
 from nezha_tf.util.cores import available_cores
 from nezha_tf.util.errors import STATUS_TERMINATED, Terminated, UserError
+from nezha_tf.util.parts import patterns_in
 
 _TITLE, _HINT = "FATAL Flags parsing error:", "Pass --helpshort"
 # Larger files that flags name are data, whose reading at each call would take long.
@@ -235,7 +236,7 @@ def _local_files(flag):
     name, _, value = flag.removeprefix("--").partition("=")
     with contextlib.suppress(UserError):
         value = package_data.of_flag(name, value)
-    patterns = [part for part in value.split(",") if not storage.is_remote(part)]
+    patterns = [each for each in patterns_in(value) if not storage.is_remote(each)]
     return [path for path in itertools.chain(*map(storage.glob, patterns)) if os.path.isfile(path)]
 
 

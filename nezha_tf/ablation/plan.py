@@ -8,6 +8,7 @@ from typing import NamedTuple
 from nezha_tf.programs.table import arguments_of
 from nezha_tf.util import forms, package_data, storage
 from nezha_tf.util.errors import UserError, require_flag
+from nezha_tf.util.parts import patterns_in
 from nezha_tf.util.settings import flag_text
 
 _NAME = re.compile(r"\w[\w.-]*")
@@ -189,8 +190,9 @@ def _job(ablation, folder, setting, stage, seed, jobs):
         text = _PLACEHOLDER.sub(lambda match: meaning(match, where), part)
         names = {match["name"] for match in _PLACEHOLDER.finditer(part)} - {None}
         is_given = names and names <= set(ablation.paths)
-        if is_given and not storage.is_remote(text) and not storage.glob(text):
-            raise UserError(f"{where}: no file matches {text!r}")
+        if is_given and not storage.is_remote(text):
+            if not any(map(storage.glob, patterns_in(text))):
+                raise UserError(f"{where}: no file matches {text!r}")
         return text
 
     texts = []

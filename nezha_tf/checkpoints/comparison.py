@@ -1,5 +1,6 @@
 """Compares what a converted model computes with what the original model computes."""
 
+import dataclasses
 import importlib.util
 import json
 import os
@@ -37,6 +38,7 @@ def compare(source, weights, config, written):
     Args:
       source: `Source`, the original.
       weights: its `Weights`, rounded to the dtype of the new weights, with its own segment rows.
+        If its layers were stacked, these are the original, and this project computes them.
       config, written: `NezhaConfig` and path of the weights of the new model.
 
     Returns:
@@ -50,7 +52,12 @@ def compare(source, weights, config, written):
     segments = min(source.config.type_vocab_size, config.type_vocab_size)
     inputs = _random_inputs(source.config, segments)
     notes = []
-    before, one = _source_side(source, weights, inputs, notes)
+    layers = config.num_hidden_layers
+    if layers == source.config.num_hidden_layers:
+        before, one = _source_side(source, weights, inputs, notes)
+    else:
+        stacked = dataclasses.replace(source.config, num_hidden_layers=layers)
+        before, one = _ours(weights, stacked, source.checkpoint, weights, inputs), "nezha_tf"
     after, other = _written_side(weights, config, written, inputs, notes)
     rows = []
     for name in _compared(weights, before, after):

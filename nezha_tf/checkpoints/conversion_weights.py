@@ -14,6 +14,7 @@ from nezha_tf.checkpoints.tf1 import SEGMENT_TABLE, UNILM_ROWS
 from nezha_tf.util.errors import UserError
 
 _MOST_NAMES = 6
+_LAYER = re.compile(r"(.*/layer_)(\d+)(/.*)")
 
 
 class Weights(NamedTuple):
@@ -174,6 +175,39 @@ def with_segments(weights, config, rows):
     words = "2, 3 and 4 begin as row 0, and 5 as row 1" if rows == 6 else "rows 0 and 1 are kept"
     values = {**weights.values, SEGMENT_TABLE: table[list(origins)]}
     return weights._replace(values=values), f"{present} become {rows}: {words}"
+
+
+def with_layers(weights, config, layers):
+    """Returns (the `Weights` with more layers, what was done as text).
+
+    Layer i of the new model is layer i mod L of the L layers, so that twice as many are two copies
+    of them, one above the other (Gong et al., Efficient training of BERT by progressively stacking,
+    ICML 2019 §3.2). With None, or their own number, the layers stay as they are.
+
+    Raises:
+      UserError: the number is no multiple of L, or something else goes with the number of layers.
+    """
+    present = config.num_hidden_layers
+    if layers in (None, present):
+        return weights, ""
+    if layers % present:
+        raise UserError(
+            f"--num_hidden_layers={layers}: the model has {present} layers, which are copied as a "
+            f"whole; take a multiple of {present}"
+        )
+    if config.num_hidden_groups is not None or weights.has_layer_mix:
+        raise UserError(
+            f"--num_hidden_layers={layers}: only layers that have weights of their own and no "
+            "mixture of layers (--layer_mix) above them can be stacked"
+        )
+    values = {}
+    for name, value in weights.values.items():
+        found = _LAYER.fullmatch(name)
+        numbers = range(int(found[2]), layers, present) if found else ()
+        values |= {f"{found[1]}{number}{found[3]}": value for number in numbers}
+        values |= {} if found else {name: value}
+    words = f"{present} are copied to make {layers}: layer i begins as layer i mod {present}"
+    return weights._replace(values=values), words
 
 
 def rounded(weights, dtype):

@@ -11,7 +11,12 @@ from nezha_tf.checkpoints import (
     run_folder,
     sentence_transformers,
 )
-from nezha_tf.checkpoints.conversion_weights import read_weights, rounded, with_segments
+from nezha_tf.checkpoints.conversion_weights import (
+    read_weights,
+    rounded,
+    with_layers,
+    with_segments,
+)
 from nezha_tf.checkpoints.folder import ModelFolder
 from nezha_tf.checkpoints.kinds import task_of
 from nezha_tf.checkpoints.run_folder import VOCAB_FILE
@@ -90,13 +95,16 @@ def _convert(settings, target, steps):
         drop=settings.drop,
         allow_missing=settings.allow_missing,
     )
-    before = rounded(weights, settings.dtype)
+    stacked, layers = with_layers(weights, source.config, settings.num_hidden_layers)
+    before = rounded(stacked, settings.dtype)
     after, segments = with_segments(before, source.config, settings.type_vocab_size)
     config = source.config
+    if layers:
+        config = dataclasses.replace(config, num_hidden_layers=settings.num_hidden_layers)
     if segments:
         config = dataclasses.replace(config, type_vocab_size=settings.type_vocab_size)
     layouts.check_format(settings.format, after, config, settings.dtype)
-    report = _report(source, weights, settings, segments)
+    report = _report(source, weights, settings, layers, segments)
     try:
         with files.whole_folder(target) as folder:
             steps.update()
@@ -145,12 +153,14 @@ def _pipeline_tag(source, weights, task):
     return (name and TASKS[name].pipeline_tag) or card_head.VECTORS
 
 
-def _report(source, weights, settings, segments):
+def _report(source, weights, settings, layers, segments):
     parameters = sum(value.size for value in weights.values.values())
     rows = [
         ("model", f"{source.config.position_encoding}, {weights.kind.name.replace('_', ' ')}"),
         ("weights", f"{len(weights.values)} of {parameters:,} numbers, {settings.dtype}"),
     ]
+    if layers:
+        rows.append(("layers", layers))
     if segments:
         rows.append(("segment rows", segments))
     for what, names in weights.left_out:

@@ -46,6 +46,12 @@ class ConversionSettings:
         "Number of segment rows of the new model. 6, of a model with 2: rows 2, 3 and 4 begin as "
         "row 0, row 5 as row 1, as UniLM does; 2, of a model with 6: the first two.",
     )
+    num_hidden_layers: int | None = flag(
+        None,
+        "Number of layers of the new model, a multiple of the present one: the layers are copied "
+        "one above the other, to train on with a deeper model (progressive stacking).",
+        1,
+    )
     averages: bool = flag(
         False, "Convert the moving averages of the weights (--ema_decay), not the weights."
     )

@@ -5,10 +5,11 @@ import sys
 
 import tensorflow as tf
 
-from nezha_tf.data import record_stream, schema
+from nezha_tf.data import draws, record_stream, schema
 from nezha_tf.data.damage import RecordFiles
 from nezha_tf.data.framing import has_lying_length, read_frames, record_of
 from nezha_tf.data.record_stream import untuned
+from nezha_tf.data.shares import Shares
 from nezha_tf.util import console, storage
 from nezha_tf.util.errors import UserError, first_line
 
@@ -44,6 +45,7 @@ class ExampleReader:
         transforms=(),
         counts=dict,
         known=(),
+        parts=(),
     ):
         """Checks lengths and the first record of each file; of the known files, of a few of them.
 
@@ -57,10 +59,12 @@ class ExampleReader:
           counts: function that returns a dict of files to numbers of records, of those that need
             not be counted; it is called when the numbers are needed.
           known: files that are known to have records of one kind.
+          parts: list of (files, weight, a `Fraction`), which share the files and the examples of
+            `training_batches`; by default the files are one part.
 
         Raises:
-          UserError: a first record does not fit the schema or the limits, or there are too many
-            damaged ones among those that were found.
+          UserError: a first record does not fit the schema or the limits, there are too many
+            damaged ones among those that were found, or the weights do not fit `Shares`.
           ValueError: a transform reads a feature that nothing before it gives.
         """
         self.files = list(files)
@@ -72,6 +76,8 @@ class ExampleReader:
         self._at_once = max((transform.at_once for transform in self._transforms), default=1)
         self._record_files = RecordFiles(self.files, max_corrupt_records)
         self._counts = counts
+        self._parts = [files for files, _ in parts]
+        self._shares = Shares([weight for _, weight in parts]) if parts else None
         of_one_kind = [path for path in self.files if path in known]
         chosen = of_one_kind[:: 1 + len(of_one_kind) // KNOWN_CHECKED]
         for path in self.files:
@@ -88,6 +94,9 @@ class ExampleReader:
     ):
         """Returns an endless dataset of batches, in a shuffled order that the seed determines.
 
+        Parts take turns in giving an example. Each has epochs of its own, so that a small part is
+        read more often.
+
         The records are counted first when a run is resumed, unless the numbers are known, and when
         several pipelines may skip damaged records: they must agree on the order from the start.
 
@@ -97,28 +106,22 @@ class ExampleReader:
           skip_batches: batches to leave out at the start, when a run is resumed.
           num_shards, shard: number of pipelines that share the files, and this one's index from 0.
           by: "element": each pipeline reads all files and keeps B of each `num_shards * B`
-            consecutive records; "file": each pipeline reads its own files.
+            consecutive records; "file": each pipeline reads its own files, of each part.
 
         Raises:
-          UserError: there are fewer files than pipelines, or counting the records finds too many
-            damaged ones.
+          UserError: a part has fewer files than there are pipelines, or counting the records finds
+            too many damaged ones.
         """
         if by not in ("element", "file"):
             raise ValueError(f"by is {by!r}, not 'element' or 'file'")
-        files, consumed = self.files, batch_size * num_shards
-        if by == "file":
-            files, consumed = self.files[shard::num_shards], batch_size
-            if len(self.files) < num_shards:
-                raise UserError(
-                    f"{len(self.files)} files cannot be shared among {num_shards} workers; make "
-                    "more files, or pass --input_sharding=element"
-                )
-        first_epoch = rest = 0
-        if skip_batches or (num_shards > 1 and self._record_files.max_corrupt_records):
-            first_epoch, rest = divmod(skip_batches * consumed, self._count(files))
-        stretches = self._record_files.stretches(files)
-        records = record_stream.shuffled_epochs(stretches, seed, first_epoch).skip(rest)
-        numbered = records.enumerate(skip_batches * consumed)
+        parts, first = self._parts or [self.files], skip_batches * batch_size
+        if by == "element":
+            first *= num_shards
+        else:
+            parts = [_files_of_shard(files, num_shards, shard) for files in parts]
+        is_counted = skip_batches or (num_shards > 1 and self._record_files.max_corrupt_records)
+        records = self._shuffled(parts, seed, first, is_counted)
+        numbered = records.enumerate(first)
         batches = numbered.batch(batch_size, drop_remainder=True)
         if by == "element":
             batches = batches.shard(num_shards, shard)
@@ -126,6 +129,25 @@ class ExampleReader:
         changed = self._changed_together if self._at_once > batch_size else self._changed
         batches = changed(batches, seed)
         return record_stream.prefetched(record_stream.endless(batches))
+
+    def _shuffled(self, parts, seed, first, is_counted):
+        """Returns the endless records from number `first` on, of parts (lists of files) in turn."""
+
+        def of_files(files, seed, first):
+            first_epoch, rest = divmod(first, self._count(files)) if is_counted else (0, 0)
+            stretches = self._record_files.stretches(files)
+            return record_stream.shuffled_epochs(stretches, seed, first_epoch).skip(rest)
+
+        if not self._shares:
+            return of_files(*parts, seed, first)
+        streams = [
+            # With one seed, parts of the same size would be read in the same order.
+            of_files(files, draws.generator("part", seed, number).getrandbits(63), given)
+            for number, (files, given) in enumerate(
+                zip(parts, self._shares.given(first), strict=True)
+            )
+        ]
+        return record_stream.in_turns(streams, self._shares.turns, first)
 
     def _count(self, files):
         # Where damage may be skipped, only reading tells how many records are left.
@@ -275,6 +297,15 @@ class ExampleReader:
         fault = schema.fault_of(record, self.lengths, self.limits, self._features)
         faults = (transform.fault_of(record) for transform in self._transforms)
         return fault or next(filter(None, faults), None)
+
+
+def _files_of_shard(files, num_shards, shard):
+    if len(files) < num_shards:
+        raise UserError(
+            f"{len(files)} files cannot be shared among {num_shards} workers; make more files, or "
+            "pass --input_sharding=element"
+        )
+    return files[shard::num_shards]
 
 
 def _check_that_they_fit(features, transforms):

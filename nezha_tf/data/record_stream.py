@@ -3,6 +3,7 @@
 `files` are everywhere a list of (path, stretches to read); see `damage.Survey`.
 """
 
+import numpy as np
 import tensorflow as tf
 
 from nezha_tf.data import draws
@@ -67,6 +68,19 @@ def shuffled_epochs(files, seed, first_epoch):
         return _shuffled(records, seeds[1])
 
     return tf.data.Dataset.counter(first_epoch).flat_map(epoch)
+
+
+def in_turns(streams, turns, first):
+    """Returns an endless dataset that takes each record from one of several endless datasets.
+
+    Args:
+      streams: the datasets, each from its own place on.
+      turns: the stream that gives each record of a period, int64 [n]; see `shares.Shares`.
+      first: the number of the first record, from 0.
+    """
+    order = np.roll(turns, -(first % len(turns)))
+    choices = tf.data.Dataset.from_tensor_slices(order).repeat()
+    return tf.data.Dataset.choose_from_datasets(streams, choices)
 
 
 def raw_records(path, offset):

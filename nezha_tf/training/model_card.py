@@ -19,6 +19,7 @@ from nezha_tf.training import flag_history
 from nezha_tf.training.recipe import MovingAverage
 from nezha_tf.util import console, files, package_data, storage
 from nezha_tf.util.language import translated
+from nezha_tf.util.parts import patterns_in
 from nezha_tf.util.settings import changed, flag_text, flags_of
 
 # The first line after the head; older cards have no head. It distinguishes a card from the user's
@@ -126,7 +127,7 @@ def _data_name(settings, part):
     paths = getattr(settings, f"{part}_file", None)
     if not paths:
         return getattr(settings, "task_name", part)
-    return ", ".join(os.path.basename(path.strip()) for path in paths.split(","))
+    return ", ".join(map(os.path.basename, patterns_in(paths)))
 
 
 def _start(settings):
@@ -156,7 +157,7 @@ def input_files(settings):
         value = package_data.of_flag(flag, flag_text(given[flag]))
         if os.path.isdir(value):
             value = os.path.join(glob.escape(value), "*")
-        patterns = (part.strip() for part in value.split(",") if not storage.is_remote(part))
+        patterns = (each for each in patterns_in(value) if not storage.is_remote(each))
         paths = {path for pattern in patterns for path in storage.glob(pattern)}
         paths = sorted(filter(isfile, paths))
         total = sum(map(os.path.getsize, paths))

@@ -14,6 +14,7 @@ from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.training import devices
 from nezha_tf.util import console, storage
 from nezha_tf.util.errors import Terminated, UserError, WorkerLost
+from nezha_tf.util.parts import Part, parts_of
 from nezha_tf.util.settings import flags_of
 
 # Flags that each worker may have for itself: a folder can have another name on another machine.
@@ -75,17 +76,23 @@ def _agree(strategy, value):
 
 
 def _seen(flag, value):
-    """Returns the names of a flag's files, and (length, checksum of the end) of some of them.
+    """Returns the names of a flag's files, (length, checksum of the end) of some, and weights.
 
     What cannot be read is an answer, too: this worker must not end while the others ask it.
     """
     if hub.is_name(value):
         return value
     try:
-        patterns = [weights_of(value)[0]] if flag == _WEIGHTS else value.split(",")
-        paths = sorted({path for pattern in patterns for path in _matches(pattern.strip())})
+        parts = [Part(weights_of(value)[0], None)] if flag == _WEIGHTS else parts_of(value)
+        of_parts = [(part.weight, _matches(part.pattern)) for part in parts]
+        paths = sorted({path for _, found in of_parts for path in found})
         opened = paths[:: -(-len(paths) // _OPENED) or 1]
-        return [list(map(os.path.basename, paths)), list(map(_end_of, opened))]
+        weights = [
+            [str(weight), *sorted(map(os.path.basename, found))]
+            for weight, found in of_parts
+            if weight is not None
+        ]
+        return [list(map(os.path.basename, paths)), list(map(_end_of, opened)), weights]
     except (OSError, UserError) as error:
         return str(error)
 

@@ -59,6 +59,21 @@ def test_a_folder_a_checkpoint_and_what_is_not_there(seen):
     assert seen(files, "other") != seen(files, "*")
 
 
+def test_weights_of_files_count(tmp_path):
+    for name in ("news.tfrecord", "books.tfrecord"):
+        (tmp_path / name).touch()
+
+    def said(*patterns):
+        settings = PretrainingSettings(input_file=",".join(f"{tmp_path}/{p}" for p in patterns))
+        return workers.compared_values(settings)["input_file"]
+
+    values = [("news*:3", "books*:1"), ("news*:1", "books*:3"), ("books*:3", "news*:2")]
+    values += [("news*", "books*")]
+    found = [said(*each) for each in values]
+    assert all(each not in found[:number] for number, each in enumerate(found))
+    assert found[0] == said("news*:3.0", "books*:1")
+
+
 def test_every_other_flag_counts_but_for_a_workers_own():
     settings = PretrainingSettings(output_dir="a")
     assert workers.compared_values(settings) == workers.compared_values(

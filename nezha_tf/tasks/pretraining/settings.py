@@ -23,10 +23,15 @@ class PretrainingSettings(RunSettings):
         "made; for ours, the summaries beside them tell it.",
     )
     input_file: str | None = flag(
-        None, "TFRecord files to train on: names or globs, separated by commas."
+        None,
+        "TFRecord files to train on: names or globs, separated by commas. With weights behind "
+        "them, as in news*.tfrecord:3,books*.tfrecord:1, they are parts that give such shares of "
+        "the examples, whatever their sizes.",
     )
     eval_file: str | None = flag(
-        None, "TFRecord files to evaluate on: names or globs, separated by commas."
+        None,
+        "TFRecord files to evaluate on: names or globs, separated by commas. With weights behind "
+        "them, each part is evaluated alone, too, and the results are the means by weight.",
     )
     max_seq_length: int | None = flag(
         None,

@@ -18,7 +18,13 @@ from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.policies import DEFAULT_MASKED_LM_PROB, POLICIES, budgets, check_share
 from nezha_tf.objectives.table import OBJECTIVES
-from nezha_tf.tasks.pretraining.evaluation import PretrainingEvaluation
+from nezha_tf.tasks.pretraining.evaluation import PartsEvaluation, PretrainingEvaluation
+from nezha_tf.tasks.pretraining.parts import (
+    notes_on_evaluation,
+    notes_on_training,
+    shares_of,
+    weighted_parts,
+)
 from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
 from nezha_tf.training.memory import Memory
 from nezha_tf.training.task import Task
@@ -49,13 +55,13 @@ class Pretraining(Task):
             self.check_segments(f"--objectives={settings.objectives}", self._mixture.segment_ids)
         self._check_masking(vocabulary)
         self._check_options()
-        self._files = {
-            flag: example_files(require_flag(getattr(settings, flag), flag), flag)
-            for flag, mode in (("input_file", "do_train"), ("eval_file", "do_eval"))
-            if getattr(settings, mode)
-        }
+        self._parts, self._files = {}, {}
+        for flag, mode in (("input_file", "do_train"), ("eval_file", "do_eval")):
+            if getattr(settings, mode):
+                self._find_files(flag, require_flag(getattr(settings, flag), flag))
         for flag, paths in self._files.items():
             self.notes += parts_of_sets(paths, flag)
+        self._note_parts()
         self._look_at_records()
         self._check_memory()
         lengths = Lengths(self.settings.max_seq_length, self.settings.max_predictions_per_seq)
@@ -70,9 +76,15 @@ class Pretraining(Task):
         self.lengths = self._mixture.lengths(self._examples)
         self.check_length(self.lengths.max_seq_length, "max_seq_length")
         if settings.do_train:
-            self.train_reader = self._reader("input_file", self.memory_length)
+            self.train_reader = self._reader(
+                self._files["input_file"], self.memory_length, self._parts["input_file"]
+            )
         if settings.do_eval:
-            self._eval_reader = self._reader("eval_file", self._eval_memory_length)
+            groups = [part.files for part in self._parts["eval_file"]]
+            self._eval_readers = [
+                self._reader(files, self._eval_memory_length)
+                for files in groups or [self._files["eval_file"]]
+            ]
 
     def task_file_settings(self):
         return {"task": "pretraining", "objectives": self.settings.objectives}
@@ -88,6 +100,14 @@ class Pretraining(Task):
         return model
 
     def make_evaluation(self, strategy, model):
+        found = [self._evaluation(strategy, model, reader) for reader in self._eval_readers]
+        parts = self._parts["eval_file"]
+        if not parts:
+            return found[0]
+        names = [part.name for part in parts]
+        return PartsEvaluation(dict(zip(names, found, strict=True)), shares_of(parts).shares)
+
+    def _evaluation(self, strategy, model, reader):
         settings, memory = self.settings, None
         if self._eval_memory_length:
             memory = Memory(strategy, model, settings.eval_batch_size, self._eval_memory_length)
@@ -95,7 +115,7 @@ class Pretraining(Task):
             strategy,
             model,
             self.make_objective(0.0),
-            self._eval_reader,
+            reader,
             settings.eval_batch_size,
             settings.max_eval_steps,
             settings.output_dir,
@@ -106,6 +126,29 @@ class Pretraining(Task):
 
     def make_objective(self, label_smoothing):
         return self._mixture.loss(self._of_pairs, label_smoothing)
+
+    def _find_files(self, flag, value):
+        """Finds the files of a flag, and their parts, if they have weights."""
+        objectives = self._mixture.objectives
+        # The results of several objectives are called NAME/OBJECTIVE.
+        parts = weighted_parts(value, flag, objectives if len(objectives) > 1 else ())
+        self._parts[flag] = parts
+        if parts:
+            self._files[flag] = sorted(path for part in parts for path in part.files)
+        else:
+            self._files[flag] = example_files(value, flag)
+
+    def _note_parts(self):
+        """Adds lines on the parts that have weights."""
+        settings = self.settings
+        if self._parts.get("input_file"):
+            self.notes += notes_on_training(
+                self._parts["input_file"],
+                counts_of(self._files["input_file"]),
+                settings.num_train_steps * settings.train_batch_size,
+            )
+        if self._parts.get("eval_file"):
+            self.notes += notes_on_evaluation(self._parts["eval_file"])
 
     def _look_at_records(self):
         """Fills in the settings that the summaries beside the examples contain."""
@@ -173,6 +216,11 @@ class Pretraining(Task):
                 f"{flag} needs examples in the order of the text, but these are shuffled "
                 f"(--pair={self._pair}); make them again with --pair=stream --masking=none"
             )
+        if self.memory_length and self._parts.get("input_file"):
+            raise UserError(
+                f"{flag} reads the text in its order, so parts have no weights: write --input_file="
+                f"{settings.input_file} without them"
+            )
         if not positions.of(self.config).is_relative:
             raise UserError(
                 f"{flag} needs a model with relative positions, and {settings.bert_config_file} "
@@ -223,19 +271,20 @@ class Pretraining(Task):
         share = self.settings.masked_lm_prob
         return DEFAULT_MASKED_LM_PROB if share is None else share
 
-    def _reader(self, flag, memory_length):
+    def _reader(self, files, memory_length, parts=()):
         transforms = self._mixture.transforms(self._examples)
         # Transforms assume that examples are pairs, with segment ids below 2.
         segments = self.config.type_vocab_size
         limits = Limits(self.config.vocab_size, min(2, segments) if transforms else segments)
         kind = StreamReader if memory_length else ExampleReader
         return kind(
-            self._files[flag],
+            files,
             self._examples.lengths,
             limits,
             self.settings.skip_corrupt_records,
             self._mixture.features(self._examples),
             transforms,
-            functools.partial(counts_of, self._files[flag]),
-            in_manifests(self._files[flag]),
+            functools.partial(counts_of, files),
+            in_manifests(files),
+            [(part.files, part.weight) for part in parts],
         )
