@@ -57,7 +57,7 @@ def _has_odd_texts(values, is_used, ends):
     is_odd = (text_ids[:, 1:] != expected * is_used[:, 1:]).any(axis=1) | (text_ids[:, 0] != 1)
     is_border = (ids[:, :-1] == ends[1]) & (ids[:, 1:] == ends[0])
     is_odd |= (begins & ~is_border).any(axis=1)
-    if "word_starts" in values:  # masking may put a [CLS] into a text
+    if "masked_lm_positions" not in values:  # masking may put a [CLS] into a text
         is_odd |= ((ids[:, 1:] == ends[0]) & ~begins).any(axis=1)
     return is_odd
 

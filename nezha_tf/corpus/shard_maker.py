@@ -133,9 +133,10 @@ class ShardMaker:
             "input_mask": np.arange(rows.ids.shape[1]) < rows.lengths[:, None],
             "segment_ids": rows.segment_ids,
             "word_starts": rows.word_starts,
-            schema.TEXT_IDS.name: rows.text_ids,
             "next_sentence_labels": labels[:, None],
         }
+        if self._is_packed:
+            values[schema.TEXT_IDS.name] = rows.text_ids
         self.statistics.count_examples(rows, labels)
         features = schema.features(bool(self._masking), self._is_packed)
         if self._masking:

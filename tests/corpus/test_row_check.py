@@ -42,9 +42,9 @@ def packed_rows(vocabulary, lengths, is_masked):
     places = np.arange(T)
     is_second = places >= lengths[:, None] - 3
     values["text_ids"] = (1 + is_second) * values["input_mask"]
-    if not is_masked:
-        values["word_starts"] = (values["word_starts"]) | (places == lengths[:, None] - 2)
-    return values
+    # The writer has the starts of words in either case.
+    is_start = (places == 1) | (places == lengths[:, None] - 2)
+    return {**values, "word_starts": is_start & values["input_mask"]}
 
 
 # What is changed in a row: (a part of the message, feature, place, value); both may be the end.
