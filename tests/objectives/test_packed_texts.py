@@ -10,13 +10,15 @@ import tensorflow as tf
 from objective_gradients import gradients
 from text_rows import CLS, FIRST_OF_TEXT, LENGTH, MASK, SEP, VOCABULARY
 
-from nezha_tf import NezhaConfig
+from nezha_tf import Lamb, NezhaConfig
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.data import schema
 from nezha_tf.modeling.replaced_tokens import Sampler
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.table import OBJECTIVES
+from nezha_tf.training.recipe import Recipe
+from nezha_tf.training.step import TrainStep
 
 ABLE = [name for name, objective in OBJECTIVES.items() if objective.has_packed_texts]
 # The tokens of the texts of each row; the second row is full, and the last has a single text.
@@ -177,3 +179,28 @@ def test_transforms_of_a_mixture_keep_the_numbers_of_the_texts():
     assert len(set(made["objective_ids"].numpy()[:, 0].tolist())) == 4
     np.testing.assert_array_equal(made["text_ids"], batch["text_ids"])
     np.testing.assert_array_equal(made["input_mask"], batch["input_mask"])
+
+
+def test_replicas_and_micro_batches_train_as_one_device_does():
+    """A step of four rows: on one device, and of one row at a time on two."""
+    packed, _ = batches("bidirectional")
+    rows = {name: tf.concat([values, values[:1]], axis=0) for name, values in packed.items()}
+    found = []
+    for count, parts in ((1, 1), (2, 2)):
+        devices = [f"CPU:{number}" for number in range(count)]
+        strategy = tf.distribute.MirroredStrategy(devices)
+        with strategy.scope():
+            model_of.cache_clear()
+            model = model_of("bidirectional", "absolute")
+            model.encoder.pooler.trainable = model.next_sentence.trainable = False
+            loss = OBJECTIVES["bidirectional"].loss(of_pairs=False)
+            recipe = Recipe(Lamb(1e-3), clip_norm=1.0, accumulation_steps=parts)
+            step = TrainStep(strategy, model, loss, recipe, jit_compile=False, training=False)
+        data = tf.data.Dataset.from_tensor_slices(rows).repeat().batch(4 // count)
+        feed = iter(strategy.distribute_datasets_from_function(lambda _, data=data: data))
+        report = step.run(feed, 1)
+        ratios = {name: float(each.over(each.weight)) for name, each in report.ratios.items()}
+        found.append({**ratios, "gradient_norm": float(report.gradient_norm)})
+    model_of.cache_clear()
+    assert found[0]["gradient_norm"] > 0.1
+    assert found[1] == pytest.approx(found[0], rel=1e-4)
