@@ -324,7 +324,7 @@ def test_errors_are_a_line_in_the_language_of_the_flag(tmp_path, english_afterwa
 
 def test_errors_of_flags(tmp_path, english_afterwards):
     for arguments, told in (
-        (("--pair=x",), "参数 --pair=x：值应为 <nsp|sop|none|stream> 之一；见 --help"),
+        (("--pair=x",), "参数 --pair=x：值应为 <nsp|sop|none|stream|packed> 之一；见 --help"),
         (("--vocab_fil=a",), "未知的参数 'vocab_fil'（是不是 vocab_file？）；见 --help"),
         (("--dupe_factor=0",), "参数 --dupe_factor=0：0 不是正整数；见 --help"),
     ):

@@ -7,13 +7,15 @@ original's instances.
 """
 
 import bisect
+import collections
 from typing import NamedTuple
 
 import numpy as np
 
-PAIRS = ("nsp", "sop", "none", "stream")
-# Examples of these kinds are one segment, without next-sentence prediction.
-SINGLE = ("none", "stream")
+PACKED = "packed"
+PAIRS = ("nsp", "sop", "none", "stream", PACKED)
+# Examples of these kinds have one segment, and no next-sentence prediction.
+SINGLE = ("none", "stream", PACKED)
 
 
 class PairPacker:
@@ -136,8 +138,62 @@ def pack_full_sentences(tokens, max_seq_length, order):
         yield tuple(ranges), 0
 
 
+def pack_texts(tokens, max_seq_length):
+    """Yields instances whose ranges are texts that must not see each other (label 0).
+
+    A document is one text, or, if it is too long for a row, several texts of full sentences, as
+    many as fit; a sentence that is longer than a row is cut and continues in the next text. The
+    texts of the shard, the longest first, go each into the row that it fills best, as in best-fit
+    packing of documents (Ding et al., arXiv 2404.10830 §3) and for the masks of Krell et al.
+    (arXiv 2107.02027 §3). So only texts are together that may come from anywhere, and nothing is
+    drawn.
+    """
+    bounds, room = tokens.bounds, max_seq_length - 2  # [CLS], [SEP]
+    texts = [
+        text
+        for _, first, last in tokens.documents
+        for text in full_sentences(bounds[first : last + 1], room)
+    ]
+    texts.sort(key=lambda text: text[0] - text[1])
+    rows = []
+    # The rows by the number of tokens that they still have room for, and these numbers in order.
+    with_room, left = collections.defaultdict(list), []
+    for start, end in texts:
+        size = end - start + 2
+        place = bisect.bisect_left(left, size)
+        if place == len(left):
+            row, space = [], max_seq_length
+            rows.append(row)
+        else:
+            space = left[place]
+            row = with_room[space].pop()
+            if not with_room[space]:
+                del left[place]
+        row.append((start, end))
+        space -= size
+        if not with_room[space]:
+            bisect.insort(left, space)
+        with_room[space].append(row)
+    for row in rows:
+        yield tuple(row), 0
+
+
+def full_sentences(bounds, room):
+    """Yields the texts of a document as ranges (start, end) of at most `room` tokens.
+
+    `bounds`, a list of int, are the first tokens of its sentences, and its end.
+    """
+    place = bounds[0]
+    while place < bounds[-1]:
+        end = bounds[bisect.bisect_right(bounds, place + room) - 1]
+        if end <= place:
+            end = place + room
+        yield place, end
+        place = end
+
+
 class PackedRows(NamedTuple):
-    """Unmasked examples [CLS] A [SEP] B [SEP], padded with zeros.
+    """Unmasked examples [CLS] A [SEP] B [SEP], or [CLS] A [SEP] [CLS] B [SEP], padded with zeros.
 
     `word_starts` says whether a token of the text begins a unit of masking. The first token of a
     segment always does, so the rest of a truncated word is a unit too.
@@ -148,9 +204,10 @@ class PackedRows(NamedTuple):
     is_text: np.ndarray  # bool [B, T], False at special tokens and padding
     word_starts: np.ndarray  # bool [B, T]
     lengths: np.ndarray  # int64 [B], special tokens included
+    text_ids: np.ndarray  # int32 [B, T], see `schema.TEXT_IDS`; 1 for all tokens if not packed
 
 
-def pack_rows(tokens, starts, ends, counts, vocabulary, max_seq_length, of_pairs):
+def pack_rows(tokens, starts, ends, counts, vocabulary, max_seq_length, pair):
     """Returns the `PackedRows` of B instances.
 
     Args:
@@ -158,15 +215,18 @@ def pack_rows(tokens, starts, ends, counts, vocabulary, max_seq_length, of_pairs
       starts, ends: int64 [R], ranges of tokens; the ranges of an instance are adjacent.
       counts: int64 [B], the number of ranges of each instance.
       vocabulary, max_seq_length: the `Vocabulary`, and T.
-      of_pairs: whether the second range of a row is segment 1; if False, all are segment 0.
+      pair: one of `PAIRS`. If it is not in `SINGLE`, the second range of a row is segment 1; if it
+        is `PACKED`, each range begins with [CLS].
     """
     sizes = ends - starts
     row_of_range = np.repeat(np.arange(len(counts)), counts)
     number_in_row = np.arange(len(sizes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    has_cls = (number_in_row == 0) | (pair == PACKED)
     # The places of each range's first token and [SEP] in the flattened rows.
-    used = np.cumsum(sizes + 1) - (sizes + 1)  # places used by earlier ranges
+    widths = has_cls + sizes + 1
+    used = np.cumsum(widths) - widths  # places used by earlier ranges
     used_in_row = used - np.repeat(used[number_in_row == 0], counts)
-    begins = row_of_range * max_seq_length + 1 + used_in_row
+    begins = row_of_range * max_seq_length + has_cls + used_in_row
     separators = begins + sizes
     # For each token: its place in the flattened rows, and its index in `tokens`.
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -177,15 +237,19 @@ def pack_rows(tokens, starts, ends, counts, vocabulary, max_seq_length, of_pairs
     ids = np.zeros(shape, np.int32)
     is_text, word_starts = np.zeros(shape, bool), np.zeros(shape, bool)
     segment_ids = np.zeros(shape, np.int32)
-    ids[:, 0] = vocabulary.cls_id
+    ids.reshape(-1)[begins[has_cls] - 1] = vocabulary.cls_id
     ids.reshape(-1)[separators] = vocabulary.sep_id
     ids.reshape(-1)[where] = tokens.ids[source]
     is_text.reshape(-1)[where] = True
     word_starts.reshape(-1)[where] = tokens.word_starts[source]
     word_starts.reshape(-1)[begins] = True
-    if of_pairs:
+    if pair not in SINGLE:
         is_second = number_in_row == 1
         segment_ids.reshape(-1)[separators[is_second]] = 1
         segment_ids.reshape(-1)[where] = np.repeat(is_second, sizes)
-    lengths = 1 + np.bincount(row_of_range, weights=sizes + 1, minlength=len(counts))
-    return PackedRows(ids, segment_ids, is_text, word_starts, lengths.astype(np.int64))
+    lengths = np.bincount(row_of_range, weights=widths, minlength=len(counts)).astype(np.int64)
+    text_ids = (np.arange(max_seq_length) < lengths[:, None]).astype(np.int32)
+    if pair == PACKED:
+        # A text begins at its [CLS], so counting these numbers the texts.
+        text_ids *= np.cumsum(ids == vocabulary.cls_id, axis=1, dtype=np.int32)
+    return PackedRows(ids, segment_ids, is_text, word_starts, lengths, text_ids)

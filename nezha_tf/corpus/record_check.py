@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import google_crc32c
 
+from nezha_tf.corpus.packing import PACKED
 from nezha_tf.corpus.provenance import fault_of_vocabulary
 from nezha_tf.corpus.row_check import row_faults
 from nezha_tf.corpus.shard_files import (
@@ -25,7 +26,6 @@ from nezha_tf.util.settings import require_read
 
 CHECKED_AT_ONCE = 512
 FAULTS_SHOWN = 20
-_FEATURES = {False: schema.FEATURES, True: schema.UNMASKED_FEATURES}
 # The bound on ids if the size of the vocabulary is unknown.
 ANY_VOCABULARY = 2**31
 
@@ -95,7 +95,8 @@ def check_files(paths, vocab_file=""):
             flags, lengths, features = entry.get("flags"), None, None
             if flags:
                 lengths = schema.Lengths(*(flags.get(key, 0) for key in schema.Lengths._fields))
-                features = _FEATURES[flags.get("masking") == UNMASKED]
+                is_masked = flags.get("masking") != UNMASKED
+                features = schema.features(is_masked, flags.get("pair") == PACKED)
             size = len(vocabulary) if vocabulary else entry.get("vocab_size", ANY_VOCABULARY)
             result = check_file(path, lengths, size, features, ends, bar.update)
             of_other = fault_of_vocabulary(path, vocab_file) if vocabulary else None

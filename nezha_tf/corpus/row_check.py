@@ -36,13 +36,30 @@ def row_faults(values, vocab_size, ends):
         is_odd[:, 1:] |= (np.diff(positions, axis=1) <= 0) & is_predicted[:, 1:]
         faults["predictions outside the text, or not in its order"] = is_odd.any(axis=1)
     else:
-        # [CLS] and each [SEP] are no text, and a segment begins with a word.
-        is_text = (ids != ends[1]) & (places > 0) & is_used
+        # Each [CLS] and [SEP] is no text, and a segment begins with a word.
+        is_text = (ids != ends[0]) & (ids != ends[1]) & is_used
         starts = np.asarray(values["word_starts"], bool)
         lacks_first = is_text[:, 1:] & ~is_text[:, :-1] & ~starts[:, 1:]
         is_odd = (starts & ~is_text).any(axis=1) | lacks_first.any(axis=1)
         faults["words that do not begin where the text has them"] = is_odd
+    if schema.TEXT_IDS.name in values:
+        faults["texts that do not begin with [CLS], or end without [SEP]"] = _has_odd_texts(
+            values, is_used, ends
+        )
     return faults
+
+
+def _has_odd_texts(values, is_used, ends):
+    """Returns bool [B], whether texts are numbered otherwise than their special tokens say."""
+    ids, text_ids = values["input_ids"], values[schema.TEXT_IDS.name]
+    begins = (np.diff(text_ids, axis=1) != 0) & is_used[:, 1:]
+    expected = 1 + np.cumsum(begins, axis=1)
+    is_odd = (text_ids[:, 1:] != expected * is_used[:, 1:]).any(axis=1) | (text_ids[:, 0] != 1)
+    is_border = (ids[:, :-1] == ends[1]) & (ids[:, 1:] == ends[0])
+    is_odd |= (begins & ~is_border).any(axis=1)
+    if "masked_lm_positions" not in values:  # masking may put a [CLS] into a text
+        is_odd |= ((ids[:, 1:] == ends[0]) & ~begins).any(axis=1)
+    return is_odd
 
 
 def _is_out_of_range(values, vocab_size):

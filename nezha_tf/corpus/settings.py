@@ -78,7 +78,8 @@ class Settings:
         "nsp",
         "The segments of an example. nsp: two, the second random in half of the pairs; sop: two, "
         "swapped in half of the pairs; none: one segment of full sentences; stream: the same in "
-        "the order of the text, for run_pretraining --memory_length.",
+        "the order of the text, for run_pretraining --memory_length; packed: several texts that do "
+        "not see each other.",
         choices=PAIRS,
     )
     segmenter: str = flag(

@@ -5,7 +5,14 @@ import array
 import numpy as np
 
 from nezha_tf.corpus.encoding import encode_block
-from nezha_tf.corpus.packing import SINGLE, PairPacker, pack_full_sentences, pack_rows
+from nezha_tf.corpus.packing import (
+    PACKED,
+    SINGLE,
+    PairPacker,
+    pack_full_sentences,
+    pack_rows,
+    pack_texts,
+)
 from nezha_tf.corpus.row_check import check_rows
 from nezha_tf.corpus.statistics import TOKENS, Statistics
 from nezha_tf.corpus.tokens import TokenReader
@@ -38,6 +45,7 @@ class ShardMaker:
         self.clock = self._reader.clock
         self._of_pairs = settings.pair not in SINGLE
         self._is_stream = settings.pair == "stream"
+        self._is_packed = settings.pair == PACKED
         self._masking = None
         if settings.masking != UNMASKED:
             self._masking = ArrayMasking(
@@ -64,6 +72,7 @@ class ShardMaker:
         instances = _Instances()
         rng = self._generator("shard", documents[0][0])
         pack = self._pack_pairs if self._of_pairs else self._pack_full_sentences
+        pack = self._pack_texts if self._is_packed else pack
         pack(tokens, repetitions, instances, rng)
         instances.close()
         self.statistics.count_use(tokens, instances.all_ranges)
@@ -102,6 +111,11 @@ class ShardMaker:
             for ranges, label in pack_full_sentences(tokens, length, order):
                 instances.add(ranges, label, rng.getrandbits(64))
 
+    def _pack_texts(self, tokens, repetitions, instances, rng):
+        for _ in range(repetitions):
+            for ranges, label in pack_texts(tokens, self._settings.max_seq_length):
+                instances.add(ranges, label, rng.getrandbits(64))
+
     def _records(self, tokens, instances, chosen):
         starts, ends, counts = instances.ranges(chosen)
         labels = instances.labels[chosen]
@@ -112,7 +126,7 @@ class ShardMaker:
             counts,
             self._vocabulary,
             self._settings.max_seq_length,
-            self._of_pairs,
+            self._settings.pair,
         )
         values = {
             "input_ids": rows.ids,
@@ -121,8 +135,10 @@ class ShardMaker:
             "word_starts": rows.word_starts,
             "next_sentence_labels": labels[:, None],
         }
+        if self._is_packed:
+            values[schema.TEXT_IDS.name] = rows.text_ids
         self.statistics.count_examples(rows, labels)
-        features = schema.FEATURES if self._masking else schema.UNMASKED_FEATURES
+        features = schema.features(bool(self._masking), self._is_packed)
         if self._masking:
             masked = self._masking(rows, instances.keys[chosen])
             self.statistics.count_predictions(masked, self._vocabulary.mask_id)
@@ -132,8 +148,9 @@ class ShardMaker:
                 "masked_lm_ids": masked.labels,
                 "masked_lm_weights": masked.weights,
             }
-        # Each row has [CLS], the tokens of its ranges, and a [SEP] after each range.
-        num_tokens = len(chosen) + (ends - starts).sum() + counts.sum()
+        # The tokens of the ranges, a [SEP] after each, and a [CLS] before each row or packed text.
+        num_tokens = (ends - starts).sum() + counts.sum()
+        num_tokens += counts.sum() if self._is_packed else len(chosen)
         check_rows(values, num_tokens, self._vocabulary)
         return encode_block(features, values)
 

@@ -7,6 +7,8 @@ import time
 
 import numpy as np
 
+from nezha_tf.corpus.packing import PACKED
+
 MOST_FREQUENT_SHOWN = 10
 READING, SEGMENTATION, TOKENS, EXAMPLES, WRITING = STAGES = (
     "reading",
@@ -31,6 +33,7 @@ class Statistics:
     unknown_characters: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     long_sentences: int = 0  # with more tokens than an example has room for
     instances: int = 0  # examples
+    texts: int = 0  # in rows of packed texts; otherwise as many as examples
     label_1: int = 0  # examples whose B is random ("nsp"), or with A and B swapped ("sop")
     tokens: int = 0  # of the examples, without special ones
     length: int = 0  # tokens with special ones, without padding
@@ -66,6 +69,7 @@ class Statistics:
     def count_examples(self, rows, labels):
         """Counts examples: `PackedRows` and their `next_sentence_labels`, int [B]."""
         self.instances += len(rows.ids)
+        self.texts += int(rows.text_ids.max(axis=1, initial=0).sum())
         self.label_1 += int(labels.sum())
         self.tokens += int(rows.is_text.sum())
         self.length += int(rows.lengths.sum())
@@ -99,7 +103,7 @@ class Statistics:
         return cls(**known)
 
     def rows(self, pair="nsp"):
-        """Returns a list of (name, value) rows for a table; `pair` tells the meaning of label 1."""
+        """Returns a list of (name, value) rows for a table; `pair` is the kind of examples."""
         label_1 = {"nsp": "random next sentence", "sop": "swapped segments"}.get(pair)
         unknown = self.unknown_characters.total()
         unknown_text = f"{unknown:,} ({unknown / (self.characters or 1):.2%})"
@@ -116,6 +120,7 @@ class Statistics:
             ("documents", f"{self.documents:,}"),
             ("sentences", f"{self.sentences:,}"),
             ("instances", f"{self.instances:,}"),
+            *([("texts", f"{self.texts:,}")] if pair == PACKED else ()),
             ("characters that are in an example", f"{self.used_share:.1%}"),
             (label_1, f"{self.label_1 / instances:.1%}"),
             *(shares if self.masked + self.replaced + self.kept else ()),

@@ -35,6 +35,16 @@ UNMASKED_FEATURES = (
     Feature("word_starts", np.int64, "max_seq_length"),
     Feature("next_sentence_labels", np.int64, 1),
 )
+# Of rows of packed texts, which do not see each other: 1 at the tokens of the first text, 2 at
+# those of the second one, and so on; 0 in padding. The tokens alone do not tell it, because masking
+# may replace a token by any other, [CLS] and [SEP] included.
+TEXT_IDS = Feature("text_ids", np.int64, "max_seq_length")
+
+
+def features(is_masked, is_packed=False):
+    """Returns the features of masked or unmasked examples, or of such rows of packed texts."""
+    features = FEATURES if is_masked else UNMASKED_FEATURES
+    return (*features, TEXT_IDS) if is_packed else features
 
 
 class Lengths(NamedTuple):
@@ -62,6 +72,7 @@ class Limits(NamedTuple):
             "masked_lm_ids": self.vocab_size,
             "segment_ids": self.type_vocab_size,
             "masked_lm_positions": lengths.max_seq_length,
+            TEXT_IDS.name: lengths.max_seq_length,
         }.get(name, 2)
 
 
@@ -73,9 +84,12 @@ def parsing_spec(lengths, features=FEATURES):
 
 
 def features_of(serialized):
-    """Returns the features that a record should have; with `word_starts` it is not masked."""
-    found = parsed(serialized)
-    return UNMASKED_FEATURES if found and "word_starts" in found else FEATURES
+    """Returns the features that a record should have.
+
+    With `word_starts` it is not masked, with `text_ids` a row of packed texts.
+    """
+    found = parsed(serialized) or {}
+    return features("word_starts" not in found, TEXT_IDS.name in found)
 
 
 def fault_of(serialized, lengths, limits, features=FEATURES):
@@ -97,6 +111,8 @@ def fault_of(serialized, lengths, limits, features=FEATURES):
             "it is masked already; remove --dynamic_masking and objectives that read unmasked "
             "examples, or make the file again with --masking=none"
         )
+    if TEXT_IDS.name in set(found) - names:
+        return "its texts are packed (text_ids) and must not see each other; pass --pair=packed"
     for feature in features:
         if feature.name not in found:
             return f"it lacks the feature {feature.name}"

@@ -2,7 +2,8 @@
 
 Each token has an integer rank, and one rule fits all objectives: query i sees key j if j is not
 padding and rank[j] <= rank[i]. A padding query has a rank above all others, so it sees every real
-token, as in BERT, and no row of the softmax is empty.
+token, as in BERT, and no row of the softmax is empty. Where a row has several texts, which
+`text_ids` tell, a token sees those of its own text alone.
 
 `input_mask`, int [B, T], is 1 for tokens. Functions `..._ranks` return int [B, T]; the others
 return bool [B, 1, T, T], True if the query (third axis) attends to the key (last axis).
@@ -56,13 +57,29 @@ def seq2seq_ranks(input_mask, segment_ids):
     return is_target * (left_to_right_ranks(input_mask) + 1)
 
 
-def from_ranks(ranks, input_mask):
-    """Returns the mask for the tokens' ranks, int [B, T]."""
+def from_ranks(ranks, input_mask, text_ids=None):
+    """Returns the mask for the tokens' ranks, int [B, T].
+
+    `text_ids`, int [B, T], are the numbers of the texts of a row, from 1, and 0 in padding, or None
+    (block-diagonal masks: Krell et al., arXiv 2107.02027 §3).
+    """
     is_token = ops.cast(input_mask, "bool")
     query_ranks = ops.where(is_token, ranks, ops.shape(input_mask)[1] + 1)
     # Indexing with None does not work here: TFLite lacks this slice for dynamic lengths.
     visible = ops.expand_dims(ranks, (1, 2)) <= ops.expand_dims(query_ranks, (1, 3))
+    if text_ids is not None:
+        of_queries = ops.expand_dims(text_ids, (1, 3))
+        is_own = ops.equal(ops.expand_dims(text_ids, (1, 2)), of_queries)
+        visible = ops.logical_and(visible, ops.logical_or(is_own, of_queries == 0))
     return ops.logical_and(visible, ops.expand_dims(is_token, (1, 2)))
+
+
+def places_in_texts(text_ids):
+    """Returns the place of each token in its text, from 0, int32 [B, T]; see `from_ranks`."""
+    is_own = ops.equal(ops.expand_dims(text_ids, 1), ops.expand_dims(text_ids, 2))
+    places = ops.arange(ops.shape(text_ids)[1], dtype="int32")
+    # argmax finds the first token of the same text.
+    return places - ops.cast(ops.argmax(ops.cast(is_own, "int32"), axis=-1), "int32")
 
 
 def strictly_below(ranks, input_mask, positions):

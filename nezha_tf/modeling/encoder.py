@@ -95,9 +95,12 @@ class NezhaEncoder(NezhaModel):
             `segment_ids`, int [B, T]. Optional keys:
             `attention_mask`, bool [B, T, T] or broadcastable to [B, 1, T, T], True if the query
             (third axis) attends to the key (last axis); default: bidirectional;
+            `text_ids`, int [B, T], the numbers of the texts that are packed into a row, from 1, and
+            0 in padding: positions begin anew in each text, and in the default `attention_mask` it
+            sees itself alone;
             `embedding_perturbation`, [B, T, E], added to the word embeddings, whose width E is
             `config.embedding_width`;
-            `position_ids`, int [T] or [B, T], the positions of the tokens; default: 0 to T-1;
+            `position_ids`, int [T] or [B, T], the positions of the tokens; default: from 0 on;
             `past_key_values`, a list of the `past_key_values` of `SelfAttention` for each layer;
             `memory`, [B, L, M, hidden_size], the inputs of the L layers for the M tokens before
             these, and with it `memory_mask`, int [B, M], 1 for tokens (see `with_memory`).
@@ -121,7 +124,7 @@ class NezhaEncoder(NezhaModel):
         embedding_output = self.embeddings(
             input_ids,
             inputs["segment_ids"],
-            inputs.get("position_ids"),
+            self.position_ids(inputs),
             inputs.get("embedding_perturbation"),
             training=training,
         )
@@ -204,6 +207,17 @@ class NezhaEncoder(NezhaModel):
             for layer, its_states in zip(self.transformer_layers, states, strict=True)
         ]
 
+    def position_ids(self, inputs):
+        """Returns the positions of the tokens, int [T] or [B, T]; None: 0 to T-1.
+
+        Where distances alone count, those in a packed text are right from any start, and the same
+        positions in all rows take less memory.
+        """
+        position_ids = inputs.get("position_ids")
+        if position_ids is None and "text_ids" in inputs and not self.positions.is_relative:
+            return masks.places_in_texts(inputs["text_ids"])
+        return position_ids
+
     def _memory_of_layers(self, inputs):
         if "memory" not in inputs:
             return [None] * len(self.transformer_layers)
@@ -222,12 +236,13 @@ class NezhaEncoder(NezhaModel):
         """Returns the arguments of a layer in which all T tokens attend."""
         attention_mask = inputs.get("attention_mask")
         if attention_mask is None:
-            attention_mask = masks.bidirectional(inputs["input_mask"])
+            ranks = masks.bidirectional_ranks(inputs["input_mask"])
+            attention_mask = masks.from_ranks(ranks, inputs["input_mask"], inputs.get("text_ids"))
         attention_mask = ops.cast(attention_mask, "bool")
         if len(attention_mask.shape) == 3:
             attention_mask = attention_mask[:, None]
         attention_mask = _with_memory_mask(attention_mask, inputs)
-        position_ids = inputs.get("position_ids")
+        position_ids = self.position_ids(inputs)
         remembered = num_remembered(inputs)
         if remembered:
             places = ops.arange(remembered + ops.shape(inputs["input_ids"])[1], dtype="int32")
@@ -239,7 +254,7 @@ class NezhaEncoder(NezhaModel):
         return {"attention_mask": attention_mask, "positions": positions}
 
     def _view_of_first_token(self, inputs, attention_mask):
-        position_ids = inputs.get("position_ids")
+        position_ids = self.position_ids(inputs)
         if position_ids is None:
             position_ids = ops.arange(ops.shape(inputs["input_ids"])[1], dtype="int32")
         return {

@@ -77,17 +77,27 @@ class TokenGenerator(Configured, keras.layers.Layer):
         self.masked_lm.build()
         self.built = True
 
-    def call(self, embedded, attention_mask, masked_positions, word_embeddings, training=False):
+    def call(
+        self,
+        embedded,
+        attention_mask,
+        masked_positions,
+        word_embeddings,
+        position_ids=None,
+        training=False,
+    ):
         """Returns the logits, float32 [B, P, V], at masked_positions, int [B, P].
 
         `embedded` are the model's embeddings, [B, T, E], before they are mapped, and
-        `word_embeddings` is the shared table [V, E]. See `NezhaEncoder` for `attention_mask`.
+        `word_embeddings` is the shared table [V, E]. See `NezhaEncoder` for `attention_mask` and
+        `position_ids`.
         """
         states = embedded if self.mapping is None else self.mapping(embedded)
-        view = {
-            "attention_mask": attention_mask,
-            "positions": self.positions.of_sequence(ops.shape(states)[1]),
-        }
+        if position_ids is None:
+            of_tokens = self.positions.of_sequence(ops.shape(states)[1])
+        else:
+            of_tokens = self.positions.between(position_ids, position_ids)
+        view = {"attention_mask": attention_mask, "positions": of_tokens}
         for layer in self.transformer_layers:
             states, _ = layer(states, **view, training=training)
         if self.final_norm is not None:
@@ -235,11 +245,12 @@ class NezhaForReplacedTokens(NezhaForPreTraining):
 
     def _replaced(self, inputs, training):
         ids, originals = inputs["input_ids"], inputs["generator_ids"]
-        embeddings = self.encoder.embeddings
+        embeddings, position_ids = self.encoder.embeddings, self.encoder.position_ids(inputs)
         logits = self.generator(
             embeddings(
                 ids,
                 inputs["segment_ids"],
+                position_ids,
                 perturbation=inputs.get("embedding_perturbation"),
                 training=training,
                 mapped=False,
@@ -247,6 +258,7 @@ class NezhaForReplacedTokens(NezhaForPreTraining):
             inputs["attention_mask"],
             inputs["generator_positions"],
             embeddings.word_embeddings,
+            position_ids,
             training=training,
         )
         drawn = self.sampler(logits, ids, training=training)

@@ -12,6 +12,7 @@ class Bidirectional(Objective):
     Without pairs (RoBERTa's full sentences), it is masked LM alone.
     """
 
+    has_packed_texts = True
     segment_ids = SEGMENT_IDS["bidirectional"]
     uses = (Use("fill_mask", segment_ids),)
 

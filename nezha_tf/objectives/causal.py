@@ -24,18 +24,24 @@ class NextTokens(Transform):
             batch["input_ids"], parts.first - 1, parts.shift_of_one_text, parts
         )
         counts = tf.reduce_sum(input_mask, axis=1)
-        return {
+        made = {
             "input_ids": ids,
             "input_mask": input_mask,
             "segment_ids": self._segment_id * input_mask,
             "next_token_weights": texts.next_token_weights(0, counts, ids.shape[1]),
         }
+        if schema.TEXT_IDS.name in batch:  # The end of a packed text predicts nothing, too.
+            text_ids = batch[schema.TEXT_IDS.name]
+            goes_on = tf.equal(text_ids, tf.roll(text_ids, -1, axis=1))
+            made["next_token_weights"] *= tf.cast(goes_on, tf.float32)
+            made[schema.TEXT_IDS.name] = text_ids
+        return made
 
 
 class Causal(NextTokenObjective):
     """Each token of a text predicts the next one and sees what is left of it."""
 
-    has_memory = True
+    has_memory = has_packed_texts = True
     segment_ids = SEGMENT_IDS["left_to_right"]
     uses = (Use("left_to_right", segment_ids, "shift"),)
     shown_as = "left_to_right"

@@ -47,10 +47,10 @@ class MaskOrKeep(Transform):
         tokens = tf.where(shares < MASKED_SHARE, self._mask_id, originals)
         # Unused slots are at [CLS], which stays.
         tokens = tf.where(is_there, tokens, tf.gather(batch["input_ids"], places, batch_dims=1))
+        kept = ("input_mask", "segment_ids", schema.TEXT_IDS.name)
         return {
+            **{name: batch[name] for name in kept if name in batch},
             "input_ids": replaced(batch["input_ids"], places, tokens),
-            "input_mask": batch["input_mask"],
-            "segment_ids": batch["segment_ids"],
             "generator_positions": places,
             "generator_ids": originals,
             "generator_weights": weights,
@@ -117,6 +117,7 @@ class ReplacedTokens(Objective):
     fill blanks afterwards: it has never read a [MASK].
     """
 
+    has_packed_texts = True
     segment_ids = SEGMENT_IDS["bidirectional"]
     shown_as = "bidirectional"
     model = NezhaForReplacedTokens

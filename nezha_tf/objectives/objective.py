@@ -97,6 +97,8 @@ class Objective(abc.ABC):
       options: the names of those optional fields of `ExampleSettings` (from `noise_density` on)
         that it reads; the user gets an error for a flag that no objective of the run reads.
       has_memory: whether its examples can go on from the states of the examples before them.
+      has_packed_texts: whether its examples can be rows of packed texts (`schema.TEXT_IDS`), each
+        of which it then treats as if it were alone in its row.
       uses: tuple of `Use`; a model trained only with this objective is exported for the first.
       best_metric: the held-out loss that chooses the best checkpoint.
       shown_as: the name of an objective with the same segments and attention, in whose form
@@ -109,6 +111,7 @@ class Objective(abc.ABC):
     has_query_stream = False
     options: tuple[str, ...] = ()
     has_memory = False
+    has_packed_texts = False
     uses: tuple[Use, ...] = ()
     best_metric = "loss"
     shown_as: str | None = None

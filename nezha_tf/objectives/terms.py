@@ -130,8 +130,8 @@ NEXT_TOKEN = NextToken()
 NEXT_SENTENCE = NextSentence()
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
-# What the tokens before an example left behind: see `NezhaEncoder.call`.
-MEMORY = ("memory", "memory_mask")
+# What the tokens before an example left behind, and which texts a row has: see `NezhaEncoder`.
+OPTIONAL_INPUTS = ("memory", "memory_mask", "text_ids")
 
 
 class TokenLoss:
@@ -160,8 +160,12 @@ class TokenLoss:
         own = dict.fromkeys(name for term in self.terms for name in term.inputs)
         inputs = {name: batch[name] for name in (*INPUTS, *own)}
         ranks, input_mask = self.ranks(batch), batch["input_mask"]
-        inputs["attention_mask"] = attention_mask.from_ranks(ranks, input_mask)
-        optional = (*MEMORY, *(name for term in self.terms for name in term.labels_as_inputs))
+        text_ids = batch.get("text_ids")
+        inputs["attention_mask"] = attention_mask.from_ranks(ranks, input_mask, text_ids)
+        optional = (
+            *OPTIONAL_INPUTS,
+            *(name for term in self.terms for name in term.labels_as_inputs),
+        )
         inputs |= {name: batch[name] for name in optional if name in batch}
         if self.has_query_stream:
             places = batch["masked_lm_positions"]

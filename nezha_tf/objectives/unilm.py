@@ -71,6 +71,8 @@ def _moved_example(batch, place, shift, parts, segment_ids):
 class OneDirection(Objective):
     """Masked LM on one text where a token sees itself and one side; subclasses choose the side."""
 
+    has_packed_texts = True
+
     def transforms(self, examples):
         return (*super().transforms(examples), OneText(self.segment_ids[0]))
 

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nezha_tf import FullTokenizer, Vocabulary
-from nezha_tf.corpus.packing import PairPacker, pack_full_sentences, pack_rows
+from nezha_tf.corpus.packing import PairPacker, pack_full_sentences, pack_rows, pack_texts
 from nezha_tf.corpus.tokens import ShardTokens
 from nezha_tf.data.corpus import read_documents
 from nezha_tf.objectives.policies import budgets
@@ -39,7 +39,7 @@ def test_instances_are_those_of_the_original(shared_golden):
         for index in range(len(documents)):
             for ranges, label in packer.pack(index, rng):
                 starts, ends = np.array(ranges).T
-                rows = pack_rows(tokens, starts, ends, np.array([2]), vocabulary, length, True)
+                rows = pack_rows(tokens, starts, ends, np.array([2]), vocabulary, length, "nsp")
                 size = int(rows.lengths[0])
                 ids, segment_ids = rows.ids[0, :size].tolist(), rows.segment_ids[0, :size].tolist()
                 masked = classic.mask_tokens(ids, rows.is_text[0], limits[size], vocabulary, rng)
@@ -228,7 +228,62 @@ def test_full_sentences_are_packed_as_one_by_one(case):
         assert 1 + sum(len(text) + 1 for text in row) <= shard.length and label == 0
 
 
+def best_fit_by_hand(sizes, length):
+    """Returns the rows' sizes: each text, the longest first, goes into the fullest row with room.
+
+    With them comes the number of texts in each row.
+    """
+    rows, counts = [], []
+    for size in sorted(sizes, reverse=True):
+        fitting = [number for number, row in enumerate(rows) if row + size <= length]
+        if fitting:
+            best = max(fitting, key=lambda number: rows[number])
+        else:
+            best = len(rows)
+            rows.append(0)
+            counts.append(0)
+        rows[best] += size
+        counts[best] += 1
+    return rows, counts
+
+
+@laws.examples(300)
+@given(shards())
+@example(shard_of([[8], [8]], 10))  # texts that fill their rows
+@example(shard_of([[9, 1], [1]], 10))  # a sentence that is longer than a row goes on
+@example(shard_of([[1]] * 7, 10))  # three texts of one token have room, and a place is left
+def test_every_document_is_in_rows_of_whole_texts(shard):
+    instances = list(pack_texts(shard.tokens, shard.length))
+    assert instances == list(pack_texts(shard.tokens, shard.length))
+    room = shard.length - 2
+    texts = sorted(text for ranges, _ in instances for text in shard.texts(ranges))
+    # Each token is there once and in its order, as tokens are numbered; no text has two documents.
+    in_order = [token for text in texts for token in text]
+    assert in_order == shard.tokens.ids.tolist()
+    of_texts = iter(texts)
+    for document in shard.documents:
+        left = [token for sentence in document for token in sentence]
+        ends = {sentence[-1] for sentence in document}
+        while left:
+            text = next(of_texts)
+            assert text == left[: len(text)] and len(text) <= room
+            left = left[len(text) :]
+            # A text is as long as it can be: to the last sentence end in reach, or to the row's.
+            reach = [token for token in text + left[: room - len(text)] if token in ends]
+            assert text[-1] == reach[-1] if reach else len(text) == room
+    sizes = [[len(text) + 2 for text in shard.texts(ranges)] for ranges, _ in instances]
+    assert {label for _, label in instances} <= {0}
+    assert max(map(sum, sizes), default=0) <= shard.length
+    # No two rows have room for each other's texts, as the later one would not have been begun.
+    fullness = sorted(map(sum, sizes))
+    assert len(sizes) < 2 or fullness[0] + fullness[1] > shard.length
+    rows, counts = best_fit_by_hand(itertools.chain(*sizes), shard.length)
+    assert sorted(rows) == fullness and sum(counts) == sum(map(len, sizes))
+
+
 def instances_of(shard, pair, seed):
+    if pair == "packed":
+        return list(pack_texts(shard.tokens, shard.length))
     if pair == "none":
         order = range(len(shard.documents))
         return list(pack_full_sentences(shard.tokens, shard.length, order))
@@ -236,24 +291,31 @@ def instances_of(shard, pair, seed):
 
 
 @laws.examples(150)
-@given(shards(), st.sampled_from(["nsp", "sop", "none"]), st.integers(0, 2**32))
+@given(shards(), st.sampled_from(["nsp", "sop", "none", "packed"]), st.integers(0, 2**32))
 def test_rows_are_the_texts_between_special_tokens(vocabulary, shard, pair, seed):
     assert (vocabulary.cls_id, vocabulary.sep_id) == (CLS, SEP)
     instances = instances_of(shard, pair, seed)
     flat = [found for ranges, _ in instances for found in ranges]
     starts, ends = np.array(flat, np.int64).reshape(-1, 2).T
     counts = np.array([len(ranges) for ranges, _ in instances], np.int64)
-    of_pairs = pair != "none"
-    rows = pack_rows(shard.tokens, starts, ends, counts, vocabulary, shard.length, of_pairs)
+    rows = pack_rows(shard.tokens, starts, ends, counts, vocabulary, shard.length, pair)
     for number, (ranges, _) in enumerate(instances):
-        row = [CLS, *(token for text in shard.texts(ranges) for token in [*text, SEP])]
+        texts = [[*text, SEP] for text in shard.texts(ranges)]
+        if pair == "packed":
+            texts = [[CLS, *text] for text in texts]
+            text_ids = [place for place, text in enumerate(texts, 1) for _ in text]
+        else:
+            texts[0].insert(0, CLS)
+            text_ids = [1 for text in texts for _ in text]
+        row = [token for text in texts for token in text]
         is_text = [token >= FIRST_TOKEN for token in row]
         begins = [
             text and (not before or shard.starts_word(token))
             for token, text, before in zip(row, is_text, [False, *is_text], strict=False)
         ]
-        segments = [row[:place].count(SEP) * (pair != "none") for place in range(len(row))]
+        is_pair = pair in ("nsp", "sop")
+        segments = [row[:place].count(SEP) * is_pair for place in range(len(row))]
         assert rows.lengths[number] == len(row) <= shard.length
-        expected = (row, segments, is_text, begins)
-        for found, values in zip(rows[:4], expected, strict=True):
+        expected = (row, segments, is_text, begins, text_ids)
+        for found, values in zip((*rows[:4], rows.text_ids), expected, strict=True):
             assert found[number].tolist() == values + [0] * (shard.length - len(row))

@@ -33,6 +33,20 @@ def good_rows(vocabulary, lengths, is_masked):
     }
 
 
+def packed_rows(vocabulary, lengths, is_masked):
+    """Returns rows of two texts: the second one is [CLS], a token, [SEP], the first the rest."""
+    values = good_rows(vocabulary, lengths, is_masked)
+    rows, lengths = np.arange(len(lengths)), np.array(lengths)
+    values["input_ids"][rows, lengths - 3] = vocabulary.cls_id
+    values["input_ids"][rows, lengths - 4] = vocabulary.sep_id
+    places = np.arange(T)
+    is_second = places >= lengths[:, None] - 3
+    values["text_ids"] = (1 + is_second) * values["input_mask"]
+    # The writer has the starts of words in either case.
+    is_start = (places == 1) | (places == lengths[:, None] - 2)
+    return {**values, "word_starts": is_start & values["input_mask"]}
+
+
 # What is changed in a row: (a part of the message, feature, place, value); both may be the end.
 END, OUTSIDE = "the last token", "the size of the vocabulary"
 FAULTS = (
@@ -63,6 +77,26 @@ def test_one_fault_in_good_rows_is_found(vocabulary, lengths, fault, row):
     with pytest.raises(RuntimeError, match=message) as error:
         check_rows(values, sum(lengths), vocabulary)
     assert "defect of nezha_tf" in str(error.value)
+
+
+@laws.examples(30)
+@given(st.lists(st.integers(6, T - 1), min_size=1, max_size=6), st.booleans(), st.data())
+def test_a_wrong_number_of_a_text_is_found(vocabulary, lengths, is_masked, data):
+    """Any other number at any place, in padding too; and a [CLS] where no text begins."""
+    values = packed_rows(vocabulary, lengths, is_masked)
+    check_rows(values, sum(lengths), vocabulary)
+    row, place = data.draw(st.integers(0, len(lengths) - 1)), data.draw(st.integers(0, T - 1))
+    right = int(values["text_ids"][row, place])
+    values["text_ids"][row, place] = data.draw(st.integers(0, 3).filter(lambda n: n != right))
+    with pytest.raises(RuntimeError, match="texts that do not begin with"):
+        check_rows(values, sum(lengths), vocabulary)
+    values["text_ids"][row, place] = right
+    values["text_ids"][values["text_ids"] == 2] = 1
+    if is_masked:  # a token may have been replaced by [CLS]
+        check_rows(values, sum(lengths), vocabulary)
+    else:
+        with pytest.raises(RuntimeError, match="texts that do not begin with"):
+            check_rows(values, sum(lengths), vocabulary)
 
 
 def test_a_row_too_short_or_too_long_for_its_text_is_found(vocabulary):

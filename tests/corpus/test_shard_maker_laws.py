@@ -74,7 +74,7 @@ def parsed(records, features, length):
     found = tf.io.parse_example(records, schema.parsing_spec(lengths, features))
     batch = {name: values.numpy() for name, values in found.items()}
     ids = batch["input_ids"].copy()
-    if features is schema.FEATURES:
+    if schema.FEATURES[3] in features:
         row, slot = batch["masked_lm_weights"].nonzero()
         ids[row, batch["masked_lm_positions"][row, slot]] = batch["masked_lm_ids"][row, slot]
     return batch, ids
@@ -83,7 +83,7 @@ def parsed(records, features, length):
 def texts_of(row):
     """Returns the texts between the special tokens of a row, as strings."""
     assert row[0] == VOCABULARY.cls_id and row[-1] == VOCABULARY.sep_id
-    text = "".join(map(chr, row[1:-1]))
+    text = "".join(map(chr, row[1:-1])).replace(chr(VOCABULARY.cls_id), "")
     return text.split(chr(VOCABULARY.sep_id))
 
 
@@ -105,6 +105,7 @@ def expected_statistics(documents, batch, ids, room):
         ),
         long_sentences=sum(len(sentence) > room for sentence in flat),
         instances=len(ids),
+        texts=int(batch.get("text_ids", np.ones((len(ids), 1))).max(axis=1).sum()),
         label_1=int(batch["next_sentence_labels"].sum()),
         tokens=int((is_used & ~np.isin(ids, [VOCABULARY.cls_id, VOCABULARY.sep_id])).sum()),
         length=int(is_used.sum()),
@@ -160,6 +161,7 @@ def test_records_hold_the_text_and_statistics_count_them(
         return
     assert has_text
     features = schema.FEATURES if masking != UNMASKED else schema.UNMASKED_FEATURES
+    features += (schema.TEXT_IDS,) * (pair == "packed")
     batch, ids = parsed(records, features, length)
     room = length - (2 if pair in SINGLE else 3)
     expected = expected_statistics(documents, batch, ids, room)
@@ -173,7 +175,17 @@ def test_records_hold_the_text_and_statistics_count_them(
     assert not ids[batch["input_mask"] == 0].any()
     rows = [texts_of(row[:size].tolist()) for row, size in zip(ids, used, strict=True)]
     assert all(text and any(text in document for document in whole) for row in rows for text in row)
-    if pair in SINGLE:
+    if pair == "packed":
+        # Its texts are those of the rows that the numbers say, each with its own [CLS] and [SEP].
+        for row, numbers, texts in zip(ids, batch["text_ids"], rows, strict=True):
+            for number, text in enumerate(texts, 1):
+                own = [VOCABULARY.cls_id, *map(ord, text), VOCABULARY.sep_id]
+                assert row[numbers == number].tolist() == own
+            assert numbers.max() == len(texts)
+            assert all(any(text in document for document in whole) for text in texts)
+        found = "".join(sorted(text for row in rows for text in row))
+        assert collections.Counter(found) == collections.Counter("".join(whole) * repetitions)
+    elif pair in SINGLE:
         found, expected = (
             "".join(text for row in rows for text in row),
             "".join(whole) * repetitions,

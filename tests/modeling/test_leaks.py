@@ -46,6 +46,31 @@ def gradients_of(encoding):
 
 
 @pytest.mark.parametrize("encoding", POSITION_ENCODINGS)
+@pytest.mark.parametrize("objective", ("bidirectional", "left_to_right", "right_to_left"))
+def test_gradients_stay_in_their_packed_text(objective, encoding):
+    text_ids = np.array([[1, 1, 1, 2, 2, 3, 3], [1, 2, 2, 2, 2, 0, 0]], "int32")
+    input_mask = tf.constant(text_ids > 0, tf.int32)
+    ranks = getattr(attention_mask, f"{objective}_ranks")(input_mask)
+    mask = attention_mask.from_ranks(ranks, input_mask, tf.constant(text_ids))
+    assert mask.numpy().any(axis=-1).all()  # no row of the softmax is empty
+    inputs = {
+        "input_ids": tf.constant(np.random.default_rng(0).integers(5, 30, (2, LENGTH)), tf.int32),
+        "input_mask": input_mask,
+        "segment_ids": tf.zeros((2, LENGTH), tf.int32),
+        "text_ids": tf.constant(text_ids),
+        "attention_mask": mask,
+    }
+    found = tf.reduce_max(tf.abs(gradients_of(encoding)(inputs)), axis=(2, 4)).numpy()
+    for example in range(2):
+        for output in range(NUM_TOKENS[example]):
+            for given in range(LENGTH):
+                is_own = text_ids[example, output] == text_ids[example, given]
+                may = is_own and may_depend(objective, example, output, given)
+                slope = found[example, output, given]
+                assert slope > 1e-6 if may else slope == 0, (example, output, given)
+
+
+@pytest.mark.parametrize("encoding", POSITION_ENCODINGS)
 @pytest.mark.parametrize(
     "objective", ("bidirectional", "left_to_right", "right_to_left", "seq2seq")
 )

@@ -71,17 +71,21 @@ def save_inputs(path, config, model, inputs, **others):
 
 @pytest.mark.parametrize("encoding", POSITION_ENCODINGS)
 def test_every_position_encoding_is_the_same_on_jax(on_jax, tmp_path, encoding):
-    """At the positions 0 to T-1 and at given positions, beyond the distances of the table."""
+    """At the positions 0 to T-1, at given ones, beyond the distances of the table, and packed."""
     settings = {"position_encoding": encoding, "max_relative_position": 4}
     if encoding == "absolute":  # whose default layers are compared with the original's on JAX
         settings |= {"norm_position": "pre", "norm": "rms_norm"}
         settings |= {"feed_forward": "geglu", "use_bias": False}
     encoder = NezhaEncoder(NezhaConfig(**SIZES, **settings, initializer_range=0.3))
-    for position_ids in (None, np.arange(30, 60, dtype="int32")):
-        inputs = batch_of(30)
-        if position_ids is not None:
-            inputs["position_ids"] = position_ids
-        path = str(tmp_path / f"{len(inputs)}.npz")
+    plain = batch_of(30)
+    text_ids = (1 + np.arange(30) // 8) * plain["input_mask"]
+    for name, values in (
+        ("input_ids", plain["input_ids"]),
+        ("position_ids", np.arange(30, 60, dtype="int32")),
+        ("text_ids", text_ids.astype("int32")),
+    ):
+        inputs = {**plain, name: values}
+        path = str(tmp_path / f"{name}.npz")
         out = encoder(inputs)["pooled_output"]
         save_inputs(path, encoder.config, encoder, inputs, out=out)
         on_jax("encoder_outputs", path)

@@ -45,14 +45,15 @@ def draw_run(case):
         "initial_loss_scale": rng.choice((2.0**32, 1024.0)),
     }
     if case.some(0.7):
-        possible = possible_objectives(config, is_masked="dynamic_masking" not in data)
+        is_masked, is_packed = "dynamic_masking" not in data, data["pair"] == "packed"
+        possible = possible_objectives(config, is_masked, is_packed)
         chosen = rng.sample(possible, rng.randint(1, min(4, len(possible))))
         flags["objectives"] = ",".join(f"{name}:{rng.randint(1, 3)}" for name in chosen)
     return flags
 
 
-def possible_objectives(config, is_masked):
-    """Returns the names of the objectives for a model and for examples that are masked or not."""
+def possible_objectives(config, is_masked, is_packed):
+    """Returns the names of the objectives for a model, and for masked or packed examples."""
     sizes = [config[n] for n in ("hidden_size", "num_attention_heads", "intermediate_size")]
     has_room = all(size % REDUCTION == 0 for size in sizes)
     return [
@@ -60,6 +61,7 @@ def possible_objectives(config, is_masked):
         for name, objective in OBJECTIVES.items()
         if max(objective.segment_ids) < config["type_vocab_size"]
         and not (is_masked and objective.reads == schema.UNMASKED_FEATURES)
+        and (objective.has_packed_texts or not is_packed)
         and (has_room or name != "replaced_tokens")  # its generator has a quarter of each size
     ]
 
@@ -73,6 +75,7 @@ def make_data(case):
     masking = rng.choice(MASKINGS)
     lengths = {"max_seq_length": rng.randint(8, 64)}
     common = {"vocab_file": corpora.VOCABULARY, "do_lower_case": case.some(0.7)}
+    common["pair"] = rng.choice(("nsp", "sop", "none", "packed"))
     settings = {
         **common,
         **lengths,
@@ -83,7 +86,6 @@ def make_data(case):
         "num_output_shards": rng.randint(1, 3),
         "num_workers": 1,
         "masking": masking,
-        "pair": rng.choice(("nsp", "sop", "none")),
     }
     if masking == "entity":
         corpora.write_user_dict(case, documents)

@@ -61,7 +61,8 @@ class PretrainingSettings(RunSettings):
     pair: str | None = flag(
         None,
         "The kind of the examples' two segments; none: one segment and no next-sentence "
-        "prediction. Only needed for examples that another tool made.",
+        "prediction; packed: the same, with texts that do not see each other. Only needed for "
+        "examples that another tool made.",
         choices=PAIRS,
     )
     objectives: str = flag(

@@ -5,7 +5,7 @@ import functools
 from nezha_tf.checkpoints.run_checkpoints import BestMetric
 from nezha_tf.checkpoints.run_folder import vocabulary_in
 from nezha_tf.checkpoints.task_table import TASKS
-from nezha_tf.corpus.packing import SINGLE
+from nezha_tf.corpus.packing import PACKED, SINGLE
 from nezha_tf.corpus.provenance import Provenance, counts_of, in_manifests, provenance_of
 from nezha_tf.corpus.shard_files import example_files, parts_of_sets
 from nezha_tf.data import schema
@@ -64,6 +64,7 @@ class Pretraining(Task):
         self._note_parts()
         self._look_at_records()
         self._check_memory()
+        self._check_packed()
         lengths = Lengths(self.settings.max_seq_length, self.settings.max_predictions_per_seq)
         self._examples = ExampleSettings(
             lengths,
@@ -235,6 +236,17 @@ class Pretraining(Task):
             if value > unset:
                 raise UserError(f"{flag} does not work with --{name}={value}; leave it out")
 
+    def _check_packed(self):
+        """Raises a `UserError` if an objective cannot read the rows of packed texts."""
+        unable = [n for n, each in self._mixture.objectives.items() if not each.has_packed_texts]
+        if self._pair == PACKED and unable:
+            able = [name for name, each in OBJECTIVES.items() if each.has_packed_texts]
+            raise UserError(
+                f"--objectives={self.settings.objectives}: {unable[0]} does not read packed texts "
+                f"(--pair={PACKED}), as {', '.join(able)} do; make the examples again with "
+                "--pair=none"
+            )
+
     def _check_masking(self, vocabulary):
         name, share = self.settings.dynamic_masking, self.settings.masked_lm_prob
         if share is not None:
@@ -276,13 +288,16 @@ class Pretraining(Task):
         # Transforms assume that examples are pairs, with segment ids below 2.
         segments = self.config.type_vocab_size
         limits = Limits(self.config.vocab_size, min(2, segments) if transforms else segments)
+        features = self._mixture.features(self._examples)
+        if self._pair == PACKED:
+            features = (*features, schema.TEXT_IDS)
         kind = StreamReader if memory_length else ExampleReader
         return kind(
             files,
             self._examples.lengths,
             limits,
             self.settings.skip_corrupt_records,
-            self._mixture.features(self._examples),
+            features,
             transforms,
             functools.partial(counts_of, files),
             in_manifests(files),
