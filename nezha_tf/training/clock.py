@@ -14,8 +14,9 @@ def now():
 class Clock:
     """Counts the minutes of a run, on which its end and its learning rate depend.
 
-    With a budget of time, nobody knows the number of steps before (Izsak et al., arXiv 2104.07705
-    §3.2; Geiping and Goldstein, arXiv 2212.14034 §4.3). All workers follow the first one's clock.
+    Warmup and decay are tied to the budget of time, because nobody knows the number of steps before
+    (Izsak et al., arXiv 2104.07705 §1; Geiping and Goldstein, arXiv 2212.14034 §4.3). All workers
+    follow the first one's clock.
 
     Attributes:
       budget: the minutes of the whole run.

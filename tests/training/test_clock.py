@@ -189,23 +189,28 @@ def data(tmp_path):
 
 @pytest.fixture
 def system(monkeypatch):
-    """A system's clock by which each step takes 6 s, but for the first of a start: 100 s.
+    """A system's clock by which each step takes 15 s.
 
-    `add` is what else has passed.
+    Attributes:
+      add: the seconds that have passed besides.
+      free: the updates after which another first step comes.
+      is_sweep: whether later runs use the first one's compiled parts.
     """
     system = types.SimpleNamespace(add=tf.Variable(0.0, dtype=tf.float64), free=())
+    system.is_sweep, system.updates = False, None
     make = recipe.make
 
     def noted(*arguments):
         parts = make(*arguments)
-        system.updates = parts.optimizer.iterations
+        if not (system.is_sweep and system.updates is not None):
+            system.updates = parts.optimizer.iterations
         return parts
 
     def now():
         updates = tf.convert_to_tensor(system.updates)
         # The first step of a start is not counted, so it takes as long as it likes.
         counted = updates - sum(tf.cast(updates > each, updates.dtype) for each in system.free)
-        return 6.0 * tf.cast(counted, tf.float64) + system.add
+        return 15.0 * tf.cast(counted, tf.float64) + system.add
 
     monkeypatch.setattr(recipe, "make", noted)
     monkeypatch.setattr(clocks, "now", now)
@@ -251,7 +256,7 @@ def stop():
 def test_a_run_that_is_stopped_and_goes_on_has_the_same_course(data, system, act, error, free):
     """The first step after a start takes no time of the budget: in the whole run it takes none."""
     settings = [
-        settings_in(data, data / name, train_minutes=0.95, steps_per_loop=1, **CHANGES)
+        settings_in(data, data / name, train_minutes=2.375, steps_per_loop=1, **CHANGES)
         for name in ("whole", "stopped")
     ]
     system.free = (free,)
@@ -261,7 +266,7 @@ def test_a_run_that_is_stopped_and_goes_on_has_the_same_course(data, system, act
         run(settings[1], acting(1, act))
     assert steps_in(data / "stopped")[-1] == free
     run(settings[1], ToyTask)
-    # 57 s: one step that is not counted, ten of 6 s, and the one of the new start.
+    # One step that is not counted, ten of 15 s, and the first one of the new start.
     last = steps_in(data / "whole")[-1]
     assert last == steps_in(data / "stopped")[-1] == 12
     one, other = course_of(data / "whole"), course_of(data / "stopped")
@@ -283,17 +288,18 @@ def test_a_run_whose_time_ends_in_an_evaluation_has_nothing_left(data, system, c
     run(settings, ToyTask)
     assert f"nothing to train: {out}/model.ckpt-6 is at step 6 already" in capsys.readouterr().out
     # With more time it goes on, and is told as changed.
-    run(settings_in(data, out, train_minutes=70.0, **CHANGES), ToyTask)
-    assert "--train_minutes 70.0 (was 10.0)" in capsys.readouterr().out
+    run(settings_in(data, out, train_minutes=61.8, **CHANGES), ToyTask)
+    assert "--train_minutes 61.8 (was 10.0)" in capsys.readouterr().out
     assert steps_in(out)[-1] > 6
 
 
 def test_each_run_of_a_sweep_has_the_minutes(data, system):
-    changes = {**CHANGES, "learning_rate": ("0.01",), "num_seeds": 2, "train_minutes": 0.5}
+    changes = {**CHANGES, "learning_rate": ("0.01",), "num_seeds": 2, "train_minutes": 1.25}
+    system.is_sweep = True
     sweep.run(settings_in(data, data / "sweep", **changes), ToyTask)
     folders = [path.parent for path in (data / "sweep").rglob("run.flags")]
     assert len(folders) == 2
-    # 30 s: one step that is not counted, and five of 6 s.
+    # One step that is not counted, and five of 15 s.
     assert [steps_in(folder)[-1] for folder in folders] == [6, 6]
 
 
