@@ -15,6 +15,7 @@ _FLAGS_OF_STATE = {
     "nezha_tf/memory": "--memory_length",
     "nezha_tf/optimizer": "--optimizer and --freeze_layers",
     "nezha_tf/random_state": "the dropout of --bert_config_file",
+    "nezha_tf/train_minutes": "--train_minutes",
 }
 _FLAGS_OF_SLOTS = "--optimizer and --freeze_layers"
 

@@ -1,5 +1,7 @@
 """The learning rate of each step: linear warmup, then a course to the end of the run.
 
+A schedule counts in any unit: with --train_minutes its steps are minutes.
+
 `SCHEDULES` is the table of --schedule. To add one, assign a row to it in any module.
 """
 
@@ -129,15 +131,15 @@ SCHEDULES = {
 }
 
 
-def make_schedule(settings, num_warmup_steps):
-    """Returns the `WarmupSchedule` of the settings, `RunSettings`."""
+def make_schedule(settings, length, warmup):
+    """Returns the `WarmupSchedule` of the settings.
+
+    Args:
+      settings: the `RunSettings`.
+      length, warmup: of the whole run and of its warmup, both in steps or both in minutes.
+    """
     row = SCHEDULES[settings.schedule]
-    return row.schedule(
-        settings.learning_rate,
-        settings.num_train_steps,
-        num_warmup_steps,
-        **row.options(settings),
-    )
+    return row.schedule(settings.learning_rate, length, warmup, **row.options(settings))
 
 
 def warmup_linear_decay(

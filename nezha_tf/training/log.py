@@ -64,7 +64,7 @@ class Screen:
     def __init__(self, first_step, last_step):
         """Args:
         first_step: the step from which the run continues.
-        last_step: the step at which it ends.
+        last_step: the step at which it ends; None: the clock ends it.
         """
         self._bar = console.progress(
             total=last_step, initial=first_step, desc="training", unit="step"
@@ -193,6 +193,13 @@ def brief(entry):
     return shown
 
 
+def result_text(value):
+    """Returns a number of the table of results as text."""
+    if isinstance(value, int) or value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
 def scores_of(results):
     """Returns an evaluation's metrics that `brief` does not show, as short text, by name."""
     others = {name: value for name, value in results.items() if not _is_shown(name)}
@@ -233,6 +240,8 @@ class Monitor:
             "skipped_steps": self._train_step.count("skipped_steps"),
             "corrupt_records": self._reader.corrupt_records,
         }
+        if self._train_step.clock is not None:
+            values["train_minutes"] = float(self._train_step.clock.minutes)
         if self._loss_scale is not None:
             values["loss_scale"] = float(tf.convert_to_tensor(self._loss_scale.scale))
         for metric in self._metrics:
@@ -290,7 +299,7 @@ class DivergenceWatch:
         if is_above and self._above >= self._patience:
             raise UserError(
                 f"the loss has diverged: {entry['loss']:.4g} at step {step}, after "
-                f"{self._lowest:.4g}; lower --learning_rate, raise --num_warmup_steps, or pass "
+                f"{self._lowest:.4g}; lower --learning_rate, warm up longer, or pass "
                 "--divergence_factor=0 to continue anyway"
                 f"\n{self.table()}"
             )

@@ -18,7 +18,7 @@ class Plan(NamedTuple):
     """When a run saves, logs and ends; all numbers are steps.
 
     Attributes:
-      num_train_steps: total number of updates.
+      num_train_steps: total number of updates; None: the clock ends the run.
       save_checkpoints_steps: updates between two checkpoints; the last step saves too.
       log_steps: updates between two log entries.
       steps_per_loop: most steps between two returns to Python.
@@ -26,19 +26,23 @@ class Plan(NamedTuple):
       profile_steps: None, or (first, last): the steps between them are profiled.
       patience_steps: number of updates after the best checkpoint that ends the run early; 0:
         never.
+      clock: None, or the `Clock` whose time ends the run.
     """
 
-    num_train_steps: int
+    num_train_steps: int | None
     save_checkpoints_steps: int
     log_steps: int
     steps_per_loop: int = 1
     max_skipped_steps: int = 100
     profile_steps: tuple | None = None
     patience_steps: int = 0
+    clock: object = None
 
     def count_from(self, step):
         """Returns how many steps can be made without a return to Python after a step."""
-        ends = [self.num_train_steps]
+        if self.clock and not self.clock.is_running:
+            return 1
+        ends = [self.num_train_steps] if self.num_train_steps else []
         ends += [(step // n + 1) * n for n in (self.save_checkpoints_steps, self.log_steps)]
         ends += [end for end in self.profile_steps or () if end > step]
         return min(self.steps_per_loop, min(ends) - step)
@@ -46,11 +50,16 @@ class Plan(NamedTuple):
     def next_save(self, step):
         """Returns the first step after a step at which a checkpoint is due."""
         each = self.save_checkpoints_steps
-        return min((step // each + 1) * each, self.num_train_steps)
+        following = (step // each + 1) * each
+        return min(following, self.num_train_steps) if self.num_train_steps else following
 
     def is_last(self, step):
-        """Whether the run ends at a step."""
-        return step == self.num_train_steps
+        """Whether the run ends at a step, to which it has come."""
+        return not self.clock.has_time if self.clock else step == self.num_train_steps
+
+    def has_ended(self, step):
+        """Whether a run that is at a step, or beyond the plan's last one, has nothing to train."""
+        return self.is_last(step) or (not self.clock and step > self.num_train_steps)
 
     def saves(self, step):
         """Whether a checkpoint is due at a step."""
@@ -109,6 +118,9 @@ class Loop:
             checkpoint is saved.
         """
         step, averages, last_report, entry = first_step, Averages(), None, {}
+        clock = self._plan.clock
+        if clock:
+            clock.stop()
         profile = _Profile(self._plan.profile_steps, self._checkpoints.folder)
         batches = self._feed.batches(self._train_step.count("batches_read"))
         self._trace(batches)
@@ -124,6 +136,9 @@ class Loop:
                     batches = self._feed.batches(self._train_step.count("batches_read"))
                     step = self._train_step.step
                     continue
+                if clock:
+                    clock.start()  # The first step is not counted: it compiles.
+                count = int(report.steps)
                 made = count - int(report.skipped)
                 step += made
                 self._journal.advance(made, count, float(report.tokens))
@@ -153,7 +168,14 @@ class Loop:
             self._journal.say("compiling it with XLA, and making the first steps")
 
     def _say_begun(self, step, averages):
-        seconds = time.monotonic() - self._started
+        seconds, clock = time.monotonic() - self._started, self._plan.clock
+        if clock:
+            self._journal.say(
+                f"step {step}  loss {averages.results()['loss']:.4g}  after {seconds:.0f} s; the "
+                f"next line comes at step {self._plan.next_save(step)}, or when the "
+                f"{clock.budget:g} minutes are over"
+            )
+            return
         self._journal.say(
             f"step {step}/{self._plan.num_train_steps}  loss {averages.results()['loss']:.4g}  "
             f"after {seconds:.0f} s; the next line comes at step {self._plan.next_save(step)}"
@@ -179,12 +201,22 @@ class Loop:
             self._checkpoints.note_evaluation(step, results)
             scores = scores_of(results)
         self._journal.leave_out(time.monotonic() - pause)
-        steps_left = self._plan.num_train_steps - step
-        left = (time.monotonic() - self._started) / (step - first_step) * steps_left
-        shown = {"step": f"{step}/{self._plan.num_train_steps}", **brief(entry), **scores}
+        place, minutes_left = self._place_and_left(step, first_step)
+        shown = {"step": place, **brief(entry), **scores}
         columns = [f"{name} {value}" for name, value in shown.items()]
-        self._journal.say("  ".join([*columns, f"left {left / 60:.1f} min"]))
+        self._journal.say("  ".join([*columns, f"left {minutes_left:.1f} min"]))
         return entry
+
+    def _place_and_left(self, step, first_step):
+        """Returns (the step as a text, the minutes that are left) after a save."""
+        clock, last = self._plan.clock, self._plan.num_train_steps
+        if not clock:
+            seconds = (time.monotonic() - self._started) / (step - first_step) * (last - step)
+            return f"{step}/{last}", seconds / 60
+        if clock.has_time and not clock.tick():
+            # It ended while the run evaluated. Otherwise the next start would train the rest.
+            self._checkpoints.save(step)
+        return f"{step}", clock.left
 
     def _check_skipped(self, step, report):
         in_a_row = self._train_step.count("skipped_in_a_row")
@@ -192,7 +224,7 @@ class Loop:
             name = self._train_step.variables[int(report.bad_gradient)].path
             raise UserError(
                 f"{in_a_row} steps in a row were skipped after step {step}: the gradient of "
-                f"{name} is not finite; lower --learning_rate or raise --num_warmup_steps "
+                f"{name} is not finite; lower --learning_rate or warm up longer "
                 f"({self._checkpoints.newest()})"
             )
 

@@ -10,11 +10,15 @@ from nezha_tf.modeling.lora import enable_lora
 from nezha_tf.optimization.schedules import SCHEDULES, make_schedule
 from nezha_tf.optimization.table import make_optimizer, row_of
 from nezha_tf.training import adapters
+from nezha_tf.training.clock import ByClock
 from nezha_tf.training.loop import Plan
 from nezha_tf.training.memory import Memory
 from nezha_tf.training.step import TrainStep
 from nezha_tf.util.errors import UserError
 from nezha_tf.util.settings import changed
+
+# That of the defaults in steps, and of BERT: 10,000 of 100,000.
+_WARMUP_OF_MINUTES = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Recipe:
       accumulation_steps: number of micro-batches into which a replica's part of a batch is divided.
       adversarial_epsilon: L2 size of the adversarial perturbation of an example's word embeddings;
         0: off. See `gradients_of_both`.
+      clock: the `Clock` that the learning rate follows, or None: it follows the steps.
     """
 
     optimizer: object
@@ -37,6 +42,7 @@ class Recipe:
     moving_average: object = None
     accumulation_steps: int = 1
     adversarial_epsilon: float = 0.0
+    clock: object = None
 
 
 def check(settings):
@@ -46,20 +52,15 @@ def check(settings):
     if not settings.do_train:
         return
     adapters.check(settings)
-    if warmup_steps(settings) >= settings.num_train_steps:
-        raise UserError(
-            f"--num_warmup_steps={warmup_steps(settings)} must be less than "
-            f"--num_train_steps={settings.num_train_steps}"
-        )
+    _check_warmup(settings)
     row_of(settings.optimizer)
     if settings.schedule not in SCHEDULES:
         raise UserError(f"--schedule={settings.schedule} is none of {', '.join(SCHEDULES)}")
-    share = settings.decay_proportion
-    decay_begins = settings.num_train_steps * (1 - share)
-    if settings.schedule == "trapezoid" and decay_begins < warmup_steps(settings):
+    (length, warmup), share = course(settings), settings.decay_proportion
+    if settings.schedule == "trapezoid" and length * (1 - share) < warmup:
         raise UserError(
-            f"--decay_proportion={share:g} begins the decay in the warmup, which has "
-            f"{warmup_steps(settings)} of {settings.num_train_steps} steps; pass a smaller share"
+            f"--decay_proportion={share:g} begins the decay in the warmup, which is "
+            f"{warmup / length:.3g} of the run; pass a smaller share"
         )
     if settings.early_stopping_patience and not settings.do_eval:
         raise UserError("--early_stopping_patience counts evaluations; pass --do_eval too")
@@ -79,20 +80,44 @@ def warmup_steps(settings):
     return int(settings.num_train_steps * proportion)
 
 
-def make(settings, model, rate_factors):
+def _check_warmup(settings):
+    length, warmup = course(settings)
+    if length <= 0:
+        raise UserError(f"--train_minutes={length:g} must be above 0")
+    if warmup < length:
+        return
+    if settings.train_minutes is not None:
+        share = settings.warmup_proportion
+        raise UserError(f"--warmup_proportion={share:g} leaves no time to train; pass less than 1")
+    raise UserError(f"--num_warmup_steps={warmup} must be less than --num_train_steps={length}")
+
+
+def course(settings):
+    """Returns (length of the run, length of its warmup), in steps or, as given, in minutes."""
+    if settings.train_minutes is None:
+        return settings.num_train_steps, warmup_steps(settings)
+    share = settings.warmup_proportion
+    share = _WARMUP_OF_MINUTES if share is None else share
+    return settings.train_minutes, settings.train_minutes * share
+
+
+def make(settings, model, rate_factors, clock=None):
     """Returns the `Recipe` of the settings; call it in the scope of the strategy.
 
     Args:
       settings: `RunSettings`.
       model: a Keras model with an `encoder`.
       rate_factors: see `Task.rate_factors`.
+      clock: the `Clock` of --train_minutes, or None.
     """
     if settings.lora_rank:
         enable_lora(model, settings.lora_rank, settings.lora_alpha)
     freeze_layers(model.encoder, settings.freeze_layers)
     if settings.recompute:
         recompute_layers(model)
-    schedule = make_schedule(settings, warmup_steps(settings))
+    schedule = make_schedule(settings, *course(settings))
+    if clock is not None:
+        schedule = ByClock(schedule, clock)
     optimizer = make_optimizer(settings, schedule, rate_factors)
     optimizer.build(model.trainable_variables)
     loss_scale = moving_average = None
@@ -112,6 +137,7 @@ def make(settings, model, rate_factors):
         moving_average,
         settings.gradient_accumulation_steps,
         settings.adversarial_epsilon,
+        clock,
     )
 
 
@@ -139,16 +165,17 @@ def make_step(settings, strategy, model, objective, recipe, memory_length=0, lea
     )
 
 
-def make_plan(settings):
-    """Returns the `Plan` of the settings."""
+def make_plan(settings, clock=None):
+    """Returns the `Plan` of the settings; `clock` is the `Clock` of --train_minutes, or None."""
     return Plan(
-        settings.num_train_steps,
+        settings.num_train_steps if clock is None else None,
         settings.save_checkpoints_steps,
         settings.log_steps,
         settings.steps_per_loop,
         settings.max_skipped_steps,
         _profile_steps(settings),
         settings.early_stopping_patience * settings.save_checkpoints_steps,
+        clock,
     )
 
 
@@ -219,7 +246,7 @@ def _profile_steps(settings):
     if not 0 <= first < last:
         text = ",".join(settings.profile_steps)
         raise UserError(f"--profile_steps={text} must be two steps, the first one smaller")
-    if last > settings.num_train_steps:
+    if settings.train_minutes is None and last > settings.num_train_steps:
         raise UserError(
             f"--profile_steps={first},{last} end after the last step, "
             f"--num_train_steps={settings.num_train_steps}"

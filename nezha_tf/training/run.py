@@ -21,6 +21,7 @@ from nezha_tf.training import (
     start,
     workers,
 )
+from nezha_tf.training.clock import clock_of
 from nezha_tf.training.log import (
     DivergenceWatch,
     Journal,
@@ -29,6 +30,7 @@ from nezha_tf.training.log import (
     Screen,
     SilentScreen,
     log_evaluation,
+    result_text,
 )
 from nezha_tf.training.loop import Feed, Loop, StopRequest
 from nezha_tf.training.output_folder import alone_in
@@ -217,7 +219,7 @@ class Run:
         mix = self._model.encoder.mixture
         if mix is not None:
             found.update({f"layer_mix {name}": value for name, value in mix.values().items()})
-        rows = [(name, _number(v)) for name, v in found.items() if "trust_ratio/" not in name]
+        rows = [(name, result_text(v)) for name, v in found.items() if "trust_ratio/" not in name]
         rows.append(("seconds", f"{time.monotonic() - started:.0f}"))
         self._say(console.table(f"results in {self._folder}", rows))
         if settings.do_train and self._is_chief:
@@ -234,8 +236,9 @@ class Run:
         Returns:
           (last step, last log entry).
         """
+        clock = clock_of(self._settings, self._strategy)
         with self._strategy.scope():
-            parts = recipe.make(self._settings, self._model, self._task.rate_factors)
+            parts = recipe.make(self._settings, self._model, self._task.rate_factors, clock)
             objective = self._task.make_training_objective()
             train_step = recipe.make_step(
                 self._settings,
@@ -251,7 +254,7 @@ class Run:
         _, parts, train_step, _ = self.compiled
         checkpoints = self._checkpoints()
         restored = self._restore(checkpoints, parts.moving_average)
-        first_step, last_step = train_step.step, self._settings.num_train_steps
+        first_step = train_step.step
         checkpoints.go_back(first_step, read_metrics(self._folder))
         if not devices.agree_on(self._strategy, first_step):
             raise UserError(
@@ -259,10 +262,10 @@ class Run:
                 f"--output_dir={self._folder} must be one folder that all of them see"
             )
         self._start_records(first_step)
-        plan = recipe.make_plan(self._settings)
+        plan = recipe.make_plan(self._settings, train_step.clock)
         entry = self._evaluate_restored(checkpoints, plan, first_step) if restored else {}
         has_stalled = checkpoints.has_stalled(first_step, plan.patience_steps)
-        has_ended = has_stalled or first_step >= last_step
+        has_ended = has_stalled or plan.has_ended(first_step)
         self._note_start(first_step if restored else 0, is_kept=not has_ended)
         if has_ended:
             self._say(f"nothing to train: {restored} is at step {first_step} already")
@@ -340,8 +343,8 @@ class Run:
         self._records.start(self._folder, flag_history.of_training(self._settings), step)
 
     def _screen(self, first_step):
-        is_shown = self._is_chief
-        return Screen(first_step, self._settings.num_train_steps) if is_shown else SilentScreen()
+        last_step = self._settings.num_train_steps
+        return Screen(first_step, last_step) if self._is_chief else SilentScreen()
 
     def _loop(self, parts, train_step, plan, checkpoints, screen, stop):
         settings, reader = self._settings, self._task.train_reader
@@ -494,9 +497,3 @@ def _check(settings):
         from nezha_tf.pictures.fonts import require_matplotlib
 
         require_matplotlib()
-
-
-def _number(value):
-    if isinstance(value, int) or value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"

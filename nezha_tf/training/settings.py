@@ -105,7 +105,15 @@ class CourseSettings:
         read_with={"layer_mix": (False,)},
     )
     eval_batch_size: int = flag(8, "Number of examples in an evaluation step.", 1)
-    num_train_steps: int | None = flag(100_000, "Number of training steps.", 1)
+    num_train_steps: int | None = flag(
+        100_000, "Number of training steps.", 1, read_with={"train_minutes": (None,)}
+    )
+    train_minutes: float | None = flag(
+        None,
+        "Length of the run by the clock, with its evaluations and checkpoints, in place of a "
+        "number of steps; the learning rate follows the clock, too.",
+        0,
+    )
     max_eval_steps: int | None = flag(100, "Most batches in an evaluation.", 1)
     save_checkpoints_steps: int | None = flag(1000, "Number of steps between two checkpoints.", 1)
     keep_checkpoint_max: int = flag(5, "Number of newest checkpoints to keep.", 1)
@@ -126,9 +134,15 @@ class RecipeSettings:
     """The optimizer, the learning rate and the regularization."""
 
     learning_rate: float = flag(5e-5, "Learning rate at the end of the warmup.", 0)
-    num_warmup_steps: int = flag(10_000, "Number of steps of linear warmup.", 0)
+    num_warmup_steps: int = flag(
+        10_000, "Number of steps of linear warmup.", 0, read_with={"train_minutes": (None,)}
+    )
     warmup_proportion: float | None = flag(
-        None, "Warmup as a share of all steps; replaces --num_warmup_steps.", 0, 1
+        None,
+        "Warmup as a share of all steps, or of --train_minutes (default there: 0.1); replaces "
+        "--num_warmup_steps.",
+        0,
+        1,
     )
     optimizer: str = flag(
         "lamb",
@@ -153,7 +167,8 @@ class RecipeSettings:
     )
     decay_proportion: float = flag(
         0.2,
-        "Share of all steps in which the rate of --schedule=trapezoid decays.",
+        "Share of all steps, or of --train_minutes, in which the rate of --schedule=trapezoid "
+        "decays.",
         0,
         1,
         read_with={"schedule": ("trapezoid",)},

@@ -18,7 +18,8 @@ class StepReport(NamedTuple):
     Attributes:
       ratios: dict of the losses and metrics, each a `WeightedMean` over the global batches.
       tokens: number of tokens in the batches, without padding.
-      skipped: number of steps that changed no weight.
+      steps: number of steps.
+      skipped: number of them that changed no weight.
       stop: above 0 if a worker asks for the end of the run.
       gradient_norm: global norm before clipping in the last step that was not skipped.
       learning_rate: the learning rate in that step.
@@ -30,6 +31,7 @@ class StepReport(NamedTuple):
 
     ratios: dict
     tokens: tf.Tensor
+    steps: tf.Tensor
     skipped: tf.Tensor
     stop: tf.Tensor
     gradient_norm: tf.Tensor
@@ -44,6 +46,7 @@ class StepReport(NamedTuple):
         return StepReport(
             ratios,
             self.tokens + later.tokens,
+            self.steps + later.steps,
             self.skipped + later.skipped,
             self.stop + later.stop,
             tf.where(last_is_good, later.gradient_norm, self.gradient_norm),
@@ -65,6 +68,7 @@ class TrainStep:
       variables: list of the trainable variables.
       is_compiled: whether XLA compiles the step.
       is_traced: whether `trace` was called.
+      clock: the `Clock` of the recipe, or None.
     """
 
     is_traced = False
@@ -99,6 +103,7 @@ class TrainStep:
         self._accumulation_steps = recipe.accumulation_steps
         self._adversarial_epsilon = recipe.adversarial_epsilon
         self._moving_average = recipe.moving_average
+        self.clock = recipe.clock
         self._training = training
         self._memory = memory
         self.is_compiled = jit_compile
@@ -138,7 +143,7 @@ class TrainStep:
 
         Args:
           iterator: iterator of (distributed) batches.
-          count: number of steps, with skipped ones.
+          count: number of steps, with skipped ones; with a clock fewer, if its time ends.
           stop: above 0 if this worker asks for the end; the report has the sum over all workers.
 
         Returns:
@@ -147,8 +152,10 @@ class TrainStep:
         return self._many(iterator, tf.constant(count), tf.constant(stop))
 
     def state(self):
-        """Returns a dict of names in a checkpoint to the counters, the loss scale, the memory."""
+        """Returns a dict of names in a checkpoint to counters, loss scale, memory and clock."""
         state = {f"nezha_tf/{name}": counter for name, counter in self._counters.items()}
+        if self.clock is not None:
+            state.update(self.clock.state())
         if self._memory is not None:
             state.update(self._memory.state())
         return state if self._loss_scale is None else {**state, **self._loss_scale.state()}
@@ -160,11 +167,24 @@ class TrainStep:
             lambda spec: tf.zeros(spec.shape, spec.dtype), traced.structured_outputs
         )
 
-        def step(index, report):
+        def step(index, _, report):
             latest = self._one(next(iterator), stop)
-            return index + 1, tf.cond(index > 0, lambda: report.then(latest), lambda: latest)
+            report = tf.cond(index > 0, lambda: report.then(latest), lambda: latest)
+            return index + 1, self._has_time_after(latest), report
 
-        return tf.while_loop(lambda index, _: index < count, step, (0, report))[1]
+        def goes_on(index, has_time, _):
+            return (index < count) & has_time
+
+        return tf.while_loop(goes_on, step, (0, True, report))[2]
+
+    def _has_time_after(self, report):
+        if self.clock is None:
+            return True
+        # A GPU is given work ahead of time. This waits until it has made the step.
+        with tf.device("CPU:0"):
+            norm = tf.identity(report.gradient_norm)
+        with tf.control_dependencies([norm]):
+            return self.clock.tick(report.skipped == 0)
 
     def _step(self, batch, stop):
         report = self._strategy.run(self._replica_step, args=(batch, stop))
@@ -189,6 +209,7 @@ class TrainStep:
         return StepReport(
             {name: ratio.where(is_finite) for name, ratio in ratios.items()},
             tokens,
+            tf.ones(()),
             tf.cast(~is_finite, tf.float32),
             stop,
             norm,

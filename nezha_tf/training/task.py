@@ -62,6 +62,8 @@ class Task(abc.ABC):
           UserError: the configuration, the data or a file of the initial weights is bad.
         """
         self.settings = settings
+        if settings.train_minutes is not None:  # The defaults would seem to be the length.
+            self.resolve(num_train_steps=None, num_warmup_steps=None)
         self.example_counts = {}
         config_file, weights = settings.bert_config_file, _weights(settings)
         self.config, self.notes = read_config(config_file, weights, is_trained=True)

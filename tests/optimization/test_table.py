@@ -225,7 +225,7 @@ COURSES = {
 
 @pytest.mark.parametrize("name", schedules.SCHEDULES)
 def test_the_course_of_each_schedule(name):
-    schedule = schedules.make_schedule(settings(schedule=name), 4)
+    schedule = schedules.make_schedule(settings(schedule=name), 10, 4)
     copy = keras.optimizers.schedules.deserialize(keras.optimizers.schedules.serialize(schedule))
     for each in (schedule, copy):
         rates = [float(each(step)) / RATE for step in (0, 2, 4, 6, 8, 9, 10)]

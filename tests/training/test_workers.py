@@ -117,6 +117,23 @@ def test_sigterm_to_one_worker_stops_all_at_the_same_step(folder, start_workers)
     assert f"stopped by SIGTERM at step {step}" in results[1].stderr
 
 
+def test_workers_end_at_the_same_step_when_the_first_ones_time_is_over(folder, start_workers):
+    """The second one's time passes, too, but nobody asks it; both go on from the minutes."""
+    changes = ("--train_minutes=0.05", "--num_train_steps=100000", "--num_warmup_steps=10000")
+    changes += ("--save_checkpoints_steps=5", "--log_steps=1")
+    results = list(map(ended, start_workers(*changes)))
+    assert [result.returncode for result in results] == [0, 0], results
+    step = RunCheckpoints(str(folder / "run"), {}).steps()[-1]
+    reader = tf.train.load_checkpoint(str(folder / "run" / f"model.ckpt-{step}"))
+    used = reader.get_tensor("nezha_tf/train_minutes")
+    lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
+    minutes = [entry["train_minutes"] for entry in map(json.loads, lines) if "loss" in entry]
+    assert minutes[-2] < 0.05 <= minutes[-1] == used
+    again = list(map(ended, start_workers(*changes)))
+    assert [result.returncode for result in again] == [0, 0], again
+    assert f"nothing to train: run/model.ckpt-{step}" in again[0].stdout
+
+
 def test_workers_that_share_no_folder_are_refused(start_workers):
     processes = start_workers(own=(["--output_dir=alone"], ["--output_dir=another"]))
     for result in map(ended, processes):

@@ -20,7 +20,9 @@ class FineTuningSettings(LayerMixSettings, AdapterSettings, RunSettings):
     do_eval: bool = flag(False, "Evaluate at each checkpoint, and the best checkpoint at the end.")
     do_predict: bool = flag(False, "Write predictions of the best checkpoint.")
     max_seq_length: int = flag(128, "Most tokens of an example, special tokens included.", 3)
-    num_train_epochs: float = flag(3.0, "Number of passes over the training data.", 0)
+    num_train_epochs: float = flag(
+        3.0, "Number of passes over the training data.", 0, read_with={"train_minutes": (None,)}
+    )
     bucket_by_length: bool = flag(
         True,
         "Put examples of similar length into a batch and pad it as far as needed; off: pad all "
@@ -46,8 +48,11 @@ class FineTuningSettings(LayerMixSettings, AdapterSettings, RunSettings):
     optimizer: str = default_of(RunSettings, "optimizer", "adamw")
     warmup_proportion: float | None = default_of(RunSettings, "warmup_proportion", 0.1)
     num_warmup_steps: int | None = default_of(RunSettings, "num_warmup_steps", None)
-    num_train_steps: int | None = flag(
-        None, "Number of training steps; default: --num_train_epochs decides.", 1
+    num_train_steps: int | None = default_of(
+        RunSettings,
+        "num_train_steps",
+        None,
+        help="Number of training steps; default: --num_train_epochs decides.",
     )
     save_checkpoints_steps: int | None = flag(
         None, "Number of steps between two checkpoints; default: an epoch.", 1

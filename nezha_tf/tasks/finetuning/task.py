@@ -146,7 +146,7 @@ class FineTuning(Task):
         """Fills in the settings that depend on the number of examples."""
         settings = self.settings
         per_epoch = self.train_reader.batches_per_epoch(settings.train_batch_size)
-        if settings.num_train_steps is None:
+        if settings.num_train_steps is None and settings.train_minutes is None:
             self.resolve(num_train_steps=max(1, round(per_epoch * settings.num_train_epochs)))
         if settings.save_checkpoints_steps is None:
             self.resolve(save_checkpoints_steps=per_epoch)

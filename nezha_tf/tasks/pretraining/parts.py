@@ -75,24 +75,32 @@ def notes_on_training(found, counts, num_examples):
     Args:
       found: list of `FilePart`.
       counts: dict of file to number of records, of those whose number is known.
-      num_examples: the number of examples of the whole run.
+      num_examples: the number of examples of the whole run, or None, if the clock ends it.
     """
-    shares, lines = shares_of(found), []
-    for part, share, given in zip(found, shares.shares, shares.given(num_examples), strict=True):
-        if counts.keys() >= set(part.files):
-            records = sum(counts[path] for path in part.files)
-            lines.append(
-                f"part {part.pattern} of --input_file: {share:.1%} of the examples; "
-                f"{console.plural(len(part.files), 'file')} with {records:,} records, each read "
-                f"{given / records:.2f} times in this run"
-            )
-        else:
-            lines.append(
-                f"part {part.pattern} of --input_file: {share:.1%} of the examples, {given:,} in "
-                f"this run; {console.plural(len(part.files), 'file')}, whose records are not "
-                "counted"
-            )
-    return lines
+    shares = shares_of(found)
+    given = [None] * len(found) if num_examples is None else shares.given(num_examples)
+    return [
+        _note(part, share, examples, counts)
+        for part, share, examples in zip(found, shares.shares, given, strict=True)
+    ]
+
+
+def _note(part, share, examples, counts):
+    name, files = part.pattern, console.plural(len(part.files), "file")
+    if counts.keys() >= set(part.files):
+        records = sum(counts[path] for path in part.files)
+        if examples is None:
+            return f"part {name} of --input_file: {share:.1%}; {files} with {records:,} records"
+        return (
+            f"part {name} of --input_file: {share:.1%} of the examples; {files} with {records:,} "
+            f"records, each read {examples / records:.2f} times in this run"
+        )
+    if examples is None:
+        return f"part {name} of --input_file: {share:.1%}; {files}, whose records are not counted"
+    return (
+        f"part {name} of --input_file: {share:.1%} of the examples, {examples:,} in this run; "
+        f"{files}, whose records are not counted"
+    )
 
 
 def notes_on_evaluation(found):

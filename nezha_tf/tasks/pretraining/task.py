@@ -141,12 +141,12 @@ class Pretraining(Task):
 
     def _note_parts(self):
         """Adds lines on the parts that have weights."""
-        settings = self.settings
         if self._parts.get("input_file"):
+            steps, size = self.settings.num_train_steps, self.settings.train_batch_size
             self.notes += notes_on_training(
                 self._parts["input_file"],
                 counts_of(self._files["input_file"]),
-                settings.num_train_steps * settings.train_batch_size,
+                None if steps is None else steps * size,
             )
         if self._parts.get("eval_file"):
             self.notes += notes_on_evaluation(self._parts["eval_file"])

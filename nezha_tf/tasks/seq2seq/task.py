@@ -49,8 +49,9 @@ class Seq2Seq(Task):
         self.best_metric = BestMetric(settings.best_metric, settings.best_metric != "loss")
         if settings.do_train:
             pairs = self._read("train_file")[1]
-            epochs = settings.num_train_steps * settings.train_batch_size / len(pairs)
-            self.notes[-1] += f", {epochs:.1f} passes"
+            if settings.train_minutes is None:
+                epochs = settings.num_train_steps * settings.train_batch_size / len(pairs)
+                self.notes[-1] += f", {epochs:.1f} passes"
             self.train_reader = self._reader(pairs)
         if settings.do_eval:
             self._eval_rows, self._eval_pairs = self._read("eval_file")

@@ -106,6 +106,11 @@ def test_what_a_run_says_of_its_parts(folder):
         f"part {folder}/books* of --input_file: 25.0% of the examples, 250 in this run; 1 file, "
         "whose records are not counted",
     ]
+    # The clock ends it, so that the number of examples is not known.
+    assert notes_on_training(parts, counts, None) == [
+        f"part {folder}/news* of --input_file: 75.0%; 2 files with 50 records",
+        f"part {folder}/books* of --input_file: 25.0%; 1 file, whose records are not counted",
+    ]
 
 
 WEIGHTED = ("--dynamic_masking=token", "--num_train_steps=12", "--save_checkpoints_steps=4")
