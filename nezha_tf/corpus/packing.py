@@ -139,14 +139,12 @@ def pack_full_sentences(tokens, max_seq_length, order):
 
 
 def pack_texts(tokens, max_seq_length):
-    """Yields instances whose ranges are texts that must not see each other (label 0).
+    """Yields instances whose ranges are texts that do not see each other (label 0).
 
     A document is one text, or, if it is too long for a row, several texts of full sentences, as
     many as fit; a sentence that is longer than a row is cut and continues in the next text. The
-    texts of the shard, the longest first, go each into the row that it fills best, as in best-fit
-    packing of documents (Ding et al., arXiv 2404.10830 §3) and for the masks of Krell et al.
-    (arXiv 2107.02027 §3). So only texts are together that may come from anywhere, and nothing is
-    drawn.
+    texts of the shard, the longest first, each go into the row that they fill best (best-fit
+    packing, Ding et al., arXiv 2404.10830 §3). Nothing is drawn.
     """
     bounds, room = tokens.bounds, max_seq_length - 2  # [CLS], [SEP]
     texts = [

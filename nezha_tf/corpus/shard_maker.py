@@ -71,8 +71,10 @@ class ShardMaker:
             return
         instances = _Instances()
         rng = self._generator("shard", documents[0][0])
-        pack = self._pack_pairs if self._of_pairs else self._pack_full_sentences
-        pack = self._pack_texts if self._is_packed else pack
+        if self._is_packed:
+            pack = self._pack_texts
+        else:
+            pack = self._pack_pairs if self._of_pairs else self._pack_full_sentences
         pack(tokens, repetitions, instances, rng)
         instances.close()
         self.statistics.count_use(tokens, instances.all_ranges)
