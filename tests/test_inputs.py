@@ -64,6 +64,7 @@ def test_what_is_missing_is_told_before_tensorflow_is_imported(tmp_path):
     config, text = "--bert_config_file=config.json", "--input_file=none.txt"
     for program, arguments, message in (
         ("run_pretraining.py", [*PRETRAINING], "no file matches 'train.tfrecord'"),
+        ("run_pretraining.py", ["--do_train", "--input_file=n*:3,b:1"], "no file matches 'n*'"),
         ("run_pretraining.py", ["--bert_config_file=odd.json"], "hidden_size 17"),
         ("run_classifier.py", ["--do_train", "--train_file=none.tsv"], "none.tsv"),
         ("run_mrc.py", ["--do_eval", "--eval_file=none.json"], "none.json"),

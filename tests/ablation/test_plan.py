@@ -4,6 +4,7 @@ import pytest
 from toy_ablation import FILE, TOY, settings
 
 from nezha_tf.ablation import plan
+from nezha_tf.ablation.jobs import _local_files as local_files
 from nezha_tf.util.errors import UserError
 
 
@@ -32,6 +33,25 @@ def test_jobs_by_hand(tmp_path):
         "--output_dir=out/second/fast/seed1",
         "--seed=1",
     }
+
+
+def test_files_may_have_weights(tmp_path):
+    text = f"""
+    seeds = [1]
+    paths.data = "nowhere"
+    [stages.a]
+    program = "{TOY}"
+    flags = {{output_dir = "{{output}}", start = "{{data}}/a*.txt:3,{{data}}/b.txt:0.5"}}
+    [settings.one]
+    """
+    (tmp_path / "b.txt").touch()
+    with pytest.raises(UserError, match=r"no file matches '\S*/a\*\.txt:3'"):
+        jobs(tmp_path, text, paths=(f"data={tmp_path}",))
+    (tmp_path / "a.txt").touch()
+    (job,) = set(jobs(tmp_path, text, paths=(f"data={tmp_path}",)).values())
+    start = f"--start={tmp_path}/a*.txt:3,{tmp_path}/b.txt:0.5"
+    assert start in job.flags
+    assert local_files(start) == [f"{tmp_path}/a.txt", f"{tmp_path}/b.txt"]
 
 
 def test_a_stage_without_seeds_a_flag_file_and_a_setting_without_a_stage(tmp_path):
