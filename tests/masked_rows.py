@@ -46,7 +46,8 @@ def make_rows(texts, vocabulary, length, begins):
         lengths[row] = len(ids)
         for array, values in zip(arrays, (ids, [], is_text, word_starts), strict=True):
             array[row, : len(values)] = values
-    return PackedRows(*arrays, lengths)
+    text_ids = (np.arange(length) < lengths[:, None]).astype(np.int32)
+    return PackedRows(*arrays, lengths, text_ids)
 
 
 def random_rows(vocabulary, count, seed=0, length=64, words=0.5):
