@@ -319,14 +319,17 @@ def test_a_command_ends_within_a_step_of_its_time(folder):
     assert result.returncode == 0, result.stderr
     entries = [entry for entry in read_metrics(str(folder / "run")) if "loss" in entry]
     shown = [entry["train_minutes"] for entry in entries]
-    assert shown[-2] < minutes <= shown[-1]
+    newest = str(folder / "run" / f"model.ckpt-{steps_in(folder / 'run')[-1]}")
+    used = tf.train.load_variable(newest, "nezha_tf/train_minutes")
+    # On a slow machine the time ends in an evaluation, behind the last line of the log.
+    assert shown[-2] < minutes <= used and shown[-1] <= used
     # TensorBoard's files have times of their own.
     (events,) = (folder / "run" / "summaries").iterdir()
     times = {}
     for event in tf.compat.v1.train.summary_iterator(str(events)):
         times.setdefault(event.step, event.wall_time)
     passed = times[entries[-1]["step"]] - times[entries[0]["step"]]
-    assert passed == pytest.approx(60 * minutes, abs=1.0)
+    assert passed == pytest.approx(60 * shown[-1], abs=1.0)
     assert f"step {entries[-1]['step']}  " in result.stdout and "left 0.0 min" in result.stdout
     assert "--num_train_steps" not in (folder / "run" / "run.flags").read_text()
     results = json.loads((folder / "run" / "eval_results.json").read_text())

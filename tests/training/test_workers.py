@@ -128,7 +128,8 @@ def test_workers_end_at_the_same_step_when_the_first_ones_time_is_over(folder, s
     used = reader.get_tensor("nezha_tf/train_minutes")
     lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
     minutes = [entry["train_minutes"] for entry in map(json.loads, lines) if "loss" in entry]
-    assert minutes[-2] < 0.05 <= minutes[-1] == used
+    # The time may also end in the pause for the last checkpoint, behind the last line of the log.
+    assert minutes[-2] < 0.05 <= used and minutes[-1] <= used
     again = list(map(ended, start_workers(*changes)))
     assert [result.returncode for result in again] == [0, 0], again
     assert f"nothing to train: run/model.ckpt-{step}" in again[0].stdout
