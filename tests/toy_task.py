@@ -123,3 +123,16 @@ CHANGES = {
     "do_eval": True,
     "do_predict": True,
 }
+
+
+def interrupted(number, interrupt):
+    """Returns a task whose evaluation of a number, from 1, calls `interrupt`."""
+    numbers = iter(range(1, 99))
+
+    class Interrupted(ToyTask):
+        def measure(self, part, outputs):
+            if next(numbers) == number:
+                interrupt()
+            return super().measure(part, outputs)
+
+    return Interrupted

@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
+from objective_models import config_of_segments
 from text_rows import LENGTH, VOCABULARY, Record, batch_of, numbers_of, records
 
-from nezha_tf import NezhaConfig
 from nezha_tf.data import schema
 from nezha_tf.objectives.dynamic_masking import DynamicMasking
 from nezha_tf.objectives.losses import Loss
@@ -50,14 +50,8 @@ def rows():
 @pytest.fixture(scope="module")
 def model():
     keras.utils.set_random_seed(0)
-    config = NezhaConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=24,
-        type_vocab_size=6,
-        initializer_range=0.3,
+    config = config_of_segments(
+        len(VOCABULARY),
     )
     return MIXTURE.model(config)
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from objective_gradients import gradients
+from objective_models import config_of_segments
 from text_rows import CLS, FIRST_OF_TEXT, LENGTH, MASK, SEP, VOCABULARY
 
-from nezha_tf import Lamb, NezhaConfig
+from nezha_tf import Lamb
 from nezha_tf.config import POSITION_ENCODINGS
 from nezha_tf.data import schema
 from nezha_tf.modeling.replaced_tokens import Sampler
@@ -93,14 +94,8 @@ def batches(name):
 @functools.cache
 def model_of(name, encoding):
     keras.utils.set_random_seed(1)
-    config = NezhaConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=24,
-        type_vocab_size=6,
-        initializer_range=0.3,
+    config = config_of_segments(
+        len(VOCABULARY),
         position_encoding=encoding,
         max_relative_position=4,
         max_position_embeddings=LENGTH,

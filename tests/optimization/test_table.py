@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from conftest import REPOSITORY
 from helpers import load_golden_model, random_batch
+from schedule_courses import COURSES
 
 from nezha_tf import NezhaConfig, NezhaForPreTraining
 from nezha_tf.checkpoints.name_table import tf1_names
@@ -211,16 +212,6 @@ def test_the_recipe_of_the_pages(monkeypatch, language):
         moved = np.abs(weights - start[path])
         np.testing.assert_allclose(moved[moved > 1e-6], RATE, rtol=1e-3, err_msg=path)
         assert (moved > 1e-6).any(), path
-
-
-# Steps 0, 2, 4 (the warmup's end), 6, 8, 9, 10 of 10, as shares of the full rate.
-COURSES = {
-    "nezha": (0, 0.5, 1, 4 / 6, 2 / 6, 1 / 6, 0),
-    "bert": (0, 0.5, 0.6, 0.4, 0.2, 0.1, 0),
-    "cosine": (0, 0.5, 1, 0.75, 0.25, 0.5 - 0.75**0.5 / 2, 0),
-    "trapezoid": (0, 0.5, 1, 1, 1, 0.5, 0),
-    "constant": (0, 0.5, 1, 1, 1, 1, 1),
-}
 
 
 @pytest.mark.parametrize("name", schedules.SCHEDULES)

@@ -13,8 +13,9 @@ import tensorflow as tf
 import toy_task
 from commands import PRETRAINING, assert_each_one_line, run_pretraining
 from helpers import load_golden_model, random_batch
+from schedule_courses import COURSES
 from toy_finetuning import settings_in
-from toy_task import ToyTask
+from toy_task import ToyTask, interrupted
 
 from nezha_tf import NezhaForPreTraining
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
@@ -48,16 +49,6 @@ def time(monkeypatch):
     seconds = tf.Variable(1e9, dtype=tf.float64)
     monkeypatch.setattr(clocks, "now", lambda: tf.identity(seconds))
     return seconds
-
-
-# Minutes 0, 2, 4 (the warmup's end), 6, 8, 9, 10 of 10, as shares of the full rate.
-COURSES = {
-    "nezha": (0, 0.5, 1, 4 / 6, 2 / 6, 1 / 6, 0),
-    "bert": (0, 0.5, 0.6, 0.4, 0.2, 0.1, 0),
-    "cosine": (0, 0.5, 1, 0.75, 0.25, 0.5 - 0.75**0.5 / 2, 0),
-    "trapezoid": (0, 0.5, 1, 1, 1, 0.5, 0),
-    "constant": (0, 0.5, 1, 1, 1, 1, 1),
-}
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
@@ -217,19 +208,6 @@ def system(monkeypatch):
     return system
 
 
-def acting(number, act):
-    """Returns a task whose evaluation of a number, from 1, calls `act`."""
-    numbers = iter(range(1, 99))
-
-    class Acting(ToyTask):
-        def measure(self, part, outputs):
-            if next(numbers) == number:
-                act()
-            return super().measure(part, outputs)
-
-    return Acting
-
-
 def tensors_in(out, step):
     reader = tf.train.load_checkpoint(str(out / f"model.ckpt-{step}"))
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
@@ -263,7 +241,7 @@ def test_a_run_that_is_stopped_and_goes_on_has_the_same_course(data, system, act
     run(settings[0], ToyTask)
     system.free = ()
     with pytest.raises(error):
-        run(settings[1], acting(1, act))
+        run(settings[1], interrupted(1, act))
     assert steps_in(data / "stopped")[-1] == free
     run(settings[1], ToyTask)
     # One step that is not counted, ten of 15 s, and the first one of the new start.
@@ -280,7 +258,7 @@ def test_a_run_that_is_stopped_and_goes_on_has_the_same_course(data, system, act
 def test_a_run_whose_time_ends_in_an_evaluation_has_nothing_left(data, system, capsys):
     out = data / "out"
     settings = settings_in(data, out, train_minutes=10.0, **CHANGES)
-    run(settings, acting(2, lambda: system.add.assign_add(3600)))
+    run(settings, interrupted(2, lambda: system.add.assign_add(3600)))
     assert steps_in(out) == [3, 6]
     assert tensors_in(out, 6)["nezha_tf/train_minutes"] > 60
     assert [entry["step"] for entry in read_metrics(str(out)) if "eval_loss" in entry] == [3, 6]

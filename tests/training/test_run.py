@@ -14,7 +14,7 @@ import toy_task
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_finetuning import settings_in
-from toy_task import ToyTask
+from toy_task import ToyTask, interrupted
 
 from nezha_tf.checkpoints import tf1
 from nezha_tf.checkpoints.run_checkpoints import BEST_FILE, RunCheckpoints
@@ -41,19 +41,6 @@ def whole(data, tmp_path_factory):
     out = tmp_path_factory.mktemp("whole") / "out"
     run(settings_in(data, out, **CHANGES), ToyTask)
     return out
-
-
-def interrupted(number, interrupt):
-    """Returns a task whose evaluation of a number, from 1, calls `interrupt`."""
-    numbers = iter(range(1, 99))
-
-    class Interrupted(ToyTask):
-        def measure(self, part, outputs):
-            if next(numbers) == number:
-                interrupt()
-            return super().measure(part, outputs)
-
-    return Interrupted
 
 
 def evaluations(out):
