@@ -58,6 +58,7 @@ def make_loop(size, jit_compile, steps, folder):
     from nezha_tf.data.reader import ExampleReader
     from nezha_tf.data.schema import Lengths, Limits
     from nezha_tf.modeling.flops import training_flops
+    from nezha_tf.training.batch_sizes import BatchSizes
     from nezha_tf.training.log import DivergenceWatch, Journal, MetricsFile, Monitor, Screen
     from nezha_tf.training.loop import Feed, Loop, Plan, StopRequest
     from nezha_tf.training.records import Records
@@ -69,7 +70,7 @@ def make_loop(size, jit_compile, steps, folder):
     reader = ExampleReader([path], lengths, Limits(VOCAB_SIZE, config.type_vocab_size))
     run = os.path.join(folder, "run")
     os.makedirs(run)
-    batches = _Once(Feed(tf.distribute.get_strategy(), reader, size.batch, seed=1))
+    batches = _Once(Feed(tf.distribute.get_strategy(), reader, BatchSizes(size.batch), seed=1))
     # No checkpoint falls due but at the end of the plan, which is past all steps made here.
     plan = Plan(10**9, 10**9, log_steps=steps, steps_per_loop=10)
     screen, records = Screen(0, plan.num_train_steps), Records([MetricsFile(), Summaries([])])
@@ -88,7 +89,7 @@ def make_loop(size, jit_compile, steps, folder):
                 screen,
                 records,
                 Monitor(step, optimizer, None, reader),
-                Throughput(size.batch, flops),
+                Throughput(flops),
                 DivergenceWatch(0, 1),
             ),
             StopRequest(),
@@ -106,7 +107,7 @@ class _Once:
     """A feed whose iterator lasts over the turns, as it does in a run."""
 
     def __init__(self, feed):
-        self._batches = feed.batches(0)
+        self.sizes, self._batches = feed.sizes, feed.batches(0)
 
     def batches(self, batches_read):
         return self._batches

@@ -126,10 +126,10 @@ class Journal:
         """Starts the measurement of rates."""
         self._throughput.restart()
 
-    def advance(self, made, count, tokens):
-        """Counts updates (`made`), computed steps with skipped ones (`count`), and tokens."""
+    def advance(self, made, examples, tokens):
+        """Counts updates (`made`), and the examples and tokens of these and of skipped steps."""
         self._screen.advance(made)
-        self._throughput.add(count, tokens)
+        self._throughput.add(examples, tokens)
 
     def leave_out(self, seconds):
         """Excludes the time of a pause from the rates."""

@@ -122,26 +122,31 @@ class Loop:
         if clock:
             clock.stop()
         profile = _Profile(self._plan.profile_steps, self._checkpoints.folder)
-        batches = self._feed.batches(self._train_step.count("batches_read"))
+        read = self._train_step.count("batches_read")
+        stage, batches = self._feed.sizes.of(read), self._feed.batches(read)
         self._trace(batches)
         self._journal.restart()
         with profile:
             while not self._is_over(step):
+                if read == stage.end:
+                    stage, batches = self._feed.sizes.of(read), self._feed.batches(read)
+                    self._journal.say(f"step {step}: from here on {stage.size} examples in a batch")
                 profile.at(step)
-                count = self._plan.count_from(step)
+                count = min(self._plan.count_from(step), stage.end - read)
                 try:
                     report = self._train_step.run(batches, count, self._stop.requested)
                 except FAILURES as error:
                     self._journal.say(self._feed.explain(error))
-                    batches = self._feed.batches(self._train_step.count("batches_read"))
+                    read = self._train_step.count("batches_read")
+                    stage, batches = self._feed.sizes.of(read), self._feed.batches(read)
                     step = self._train_step.step
                     continue
                 if clock:
                     clock.start()  # The first step is not counted: it compiles.
                 count = int(report.steps)
                 made = count - int(report.skipped)
-                step += made
-                self._journal.advance(made, count, float(report.tokens))
+                step, read = step + made, read + count
+                self._journal.advance(made, count * stage.size, float(report.tokens))
                 averages.add(report.ratios)
                 if made and last_report is None and not self._plan.saves(step):
                     self._say_begun(step, averages)
@@ -211,7 +216,8 @@ class Loop:
         """Returns (the step as a text, the minutes that are left) after a save."""
         clock, last = self._plan.clock, self._plan.num_train_steps
         if not clock:
-            seconds = (time.monotonic() - self._started) / (step - first_step) * (last - step)
+            seen, now, all_of_them = map(self._feed.sizes.examples, (first_step, step, last))
+            seconds = (time.monotonic() - self._started) / (now - seen) * (all_of_them - now)
             return f"{step}/{last}", seconds / 60
         if clock.has_time and not clock.tick():
             # It ended while the run evaluated. Otherwise the next start would train the rest.
@@ -259,40 +265,47 @@ class _Profile(contextlib.ExitStack):
 
 
 class Feed:
-    """Makes training batches, beginning at any batch of the sequence."""
+    """Makes training batches, beginning at any batch of the sequence.
 
-    def __init__(self, strategy, reader, batch_size, seed, sharding="element"):
+    Attributes:
+      sizes: the `BatchSizes`.
+    """
+
+    def __init__(self, strategy, reader, sizes, seed, sharding="element"):
         """Args:
         strategy: a `tf.distribute.Strategy`.
         reader: `ExampleReader`.
-        batch_size: examples in a global batch, a multiple of the replicas.
+        sizes: the `BatchSizes` of global batches, all multiples of the replicas.
         seed: seed of the order of examples.
         sharding: how workers share the examples: see `ExampleReader.training_batches`.
         """
         self._strategy = strategy
         self._reader = reader
-        self._replica_batch_size = batch_size // strategy.num_replicas_in_sync
+        self.sizes = sizes
         self._seed = seed
         self._sharding = sharding
 
     def batches(self, batches_read):
-        """Returns an iterator of global batches, each split over the replicas.
+        """Returns an iterator of global batches of one size, each split over the replicas.
 
         Args:
-          batches_read: number of batches to leave out at the start.
+          batches_read: number of batches to leave out at the start. The size is that of the batch
+            behind them; no more batches may be taken than there are of it.
         """
+        stage = self.sizes.of(batches_read)
+        replica_batch_size = stage.size // self._strategy.num_replicas_in_sync
 
         def dataset(context):
             replicas = self._strategy.num_replicas_in_sync // context.num_input_pipelines
             batches = self._reader.training_batches(
-                self._replica_batch_size * replicas,
+                replica_batch_size * replicas,
                 self._seed,
-                batches_read,
+                stage.skipped + batches_read - stage.first,
                 num_shards=context.num_input_pipelines,
                 shard=context.input_pipeline_id,
                 by=self._sharding,
             )
-            batches = batches.rebatch(self._replica_batch_size, drop_remainder=True)
+            batches = batches.rebatch(replica_batch_size, drop_remainder=True)
             # rebatch loses the mark that the dataset is endless.
             return record_stream.prefetched(record_stream.endless(batches))
 

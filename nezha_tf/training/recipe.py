@@ -221,16 +221,18 @@ def recompute_layers(model):
 
 
 def _check_micro_batches(settings, num_replicas, least):
-    part, count = settings.train_batch_size // num_replicas, settings.gradient_accumulation_steps
+    name = "train_batch_size" if settings.initial_batch_size is None else "initial_batch_size"
+    size, count = getattr(settings, name), settings.gradient_accumulation_steps
+    part = size // num_replicas
     if part % count:
         raise UserError(
             f"--gradient_accumulation_steps={count} must divide the {part} examples of a replica "
-            f"(--train_batch_size={settings.train_batch_size})"
+            f"(--{name}={size})"
         )
     if part // count < least:
         needed = least * count * num_replicas
         raise UserError(
-            f"--train_batch_size={settings.train_batch_size} leaves {part // count} example for "
+            f"--{name}={size} leaves {part // count} example for "
             f"each micro-batch (of {num_replicas} replicas x --gradient_accumulation_steps="
             f"{count}), which has no other one to differ from; pass at least {needed}"
         )

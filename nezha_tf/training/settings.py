@@ -95,6 +95,9 @@ class CourseSettings:
     train_batch_size: int = flag(
         32, "Number of examples in a training step, of all replicas together.", 1
     )
+    # Flags of pretraining alone: see `PretrainingSettings`.
+    initial_batch_size: int | None = None
+    batch_growth_steps: int | None = None
     gradient_accumulation_steps: int = flag(
         1, "Micro-batches into which each replica's share of a batch is divided.", 1
     )

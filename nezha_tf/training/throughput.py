@@ -13,22 +13,20 @@ from nezha_tf.util.cores import available_cores
 class Throughput:
     """Measures rates since its creation or the last restart, without pauses."""
 
-    def __init__(self, examples_per_step, flops_per_example, peak_flops=None):
+    def __init__(self, flops_per_example, peak_flops=None):
         """Args:
-        examples_per_step: examples in a global batch.
         flops_per_example: the result of `training_flops`.
         peak_flops: peak FLOP/s of all devices together, or None. A run that is faster shows a
           higher peak.
         """
-        self._examples_per_step = examples_per_step
         self._flops_per_example = flops_per_example
         self._peak_flops = peak_flops
-        self._steps = self._tokens = 0
+        self._examples = self._tokens = 0
         self._started = time.monotonic()
 
-    def add(self, steps, tokens):
-        """Counts steps, with skipped ones, and their tokens."""
-        self._steps += steps
+    def add(self, examples, tokens):
+        """Counts the examples of steps, with skipped ones, and their tokens."""
+        self._examples += examples
         self._tokens += tokens
 
     def leave_out(self, seconds):
@@ -37,13 +35,13 @@ class Throughput:
 
     def restart(self):
         """Starts the measurement again."""
-        self._steps = self._tokens = 0
+        self._examples = self._tokens = 0
         self._started = time.monotonic()
 
     def rates(self):
         """Returns a dict of rates per second; with `peak_flops` also the utilization (0 to 1)."""
         seconds = max(time.monotonic() - self._started, 1e-9)
-        examples = self._steps * self._examples_per_step / seconds
+        examples = self._examples / seconds
         flops = examples * self._flops_per_example
         rates = {
             "examples_per_second": examples,
@@ -77,7 +75,7 @@ def throughput_of(settings, strategy, task, dtype):
     else:
         peak = (given or 0) * 1e12
     peak *= devices.num_processors(strategy)
-    return Throughput(settings.train_batch_size, flops, peak)
+    return Throughput(flops, peak)
 
 
 # Only products that take this many seconds show the rate. On two cores, those of 1 ms showed three

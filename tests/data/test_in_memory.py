@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from nezha_tf.data.draws import graph_example_seed
 from nezha_tf.data.in_memory import InMemoryReader
+from nezha_tf.training.batch_sizes import BatchSizes
 from nezha_tf.training.loop import Feed
 from nezha_tf.util.errors import UserError
 
@@ -73,7 +74,7 @@ def test_shards_part_the_batches_of_one_pipeline():
 def test_replicas_get_the_batches_of_one():
     devices = [device.name for device in tf.config.list_logical_devices("CPU")[:2]]
     place = tf.distribute.MirroredStrategy(devices)
-    batches = Feed(place, reader(), batch_size=6, seed=5).batches(2)
+    batches = Feed(place, reader(), BatchSizes(6), seed=5).batches(2)
     whole = values(reader().training_batches(6, 5), 6)[2:]
     for pairs, _ in whole:
         parts = place.experimental_local_results(next(batches)["pair"])

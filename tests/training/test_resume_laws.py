@@ -21,6 +21,7 @@ from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training import recipe
+from nezha_tf.training.batch_sizes import BatchSizes
 from nezha_tf.training.loop import Feed
 from nezha_tf.training.saving import training_state
 
@@ -102,7 +103,7 @@ def values_of(state):
 
 def go_on(run, seed, last, save=None):
     """Trains until a step from the current one; `save` is called before each step."""
-    feed = Feed(tf.distribute.get_strategy(), run.reader, BATCH, seed)
+    feed = Feed(tf.distribute.get_strategy(), run.reader, BatchSizes(BATCH), seed)
     batches = feed.batches(run.step.count("batches_read"))
     while run.step.step < last:
         if save:

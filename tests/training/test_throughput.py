@@ -11,7 +11,7 @@ from nezha_tf.training.throughput import Throughput
 
 def rates(throughput, steps):
     throughput.restart()
-    throughput.add(steps, tokens=10 * steps)
+    throughput.add(4 * steps, tokens=10 * steps)
     found = throughput.rates()
     assert found["examples_per_second"] == steps * 4 / 2  # of 4 examples, in 2 seconds
     assert found["tokens_per_second"] == steps * 10 / 2
@@ -27,10 +27,10 @@ def two_seconds_each(monkeypatch):
 
 
 def test_a_run_that_exceeds_the_peak_raises_it(two_seconds_each):
-    throughput = Throughput(4, 1e12, 16e12)
+    throughput = Throughput(1e12, 16e12)
     shares = [rates(throughput, steps) for steps in (4, 8, 10, 4, 10)]
     assert shares == [0.5, 1.0, 1.0, 0.4, 1.0]
-    assert rates(Throughput(4, 1e12), 4) is None
+    assert rates(Throughput(1e12), 4) is None
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,20 @@ class PretrainingSettings(RunSettings):
         "span_corruption (T5), infilling (BART), mass and prefix (the tokens of a target that is "
         "made of the text). With --vocab_file also replaced_tokens (ELECTRA).",
     )
+    initial_batch_size: int | None = flag(
+        None,
+        "Number of examples in the first training steps; it doubles until it is "
+        "--train_batch_size; default: it does not grow.",
+        1,
+        read_with={"memory_length": (0,)},
+    )
+    batch_growth_steps: int | None = flag(
+        None,
+        "Number of steps with smaller batches than --train_batch_size, the same for each size; "
+        "default: half of --num_train_steps.",
+        1,
+        read_with={"initial_batch_size": GIVEN},
+    )
     memory_length: int = flag(
         0,
         "Number of tokens before an example that the model remembers (Transformer-XL), for causal "

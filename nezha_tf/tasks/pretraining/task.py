@@ -26,6 +26,7 @@ from nezha_tf.tasks.pretraining.parts import (
     weighted_parts,
 )
 from nezha_tf.text.vocabulary import Vocabulary, check_vocabulary
+from nezha_tf.training.batch_sizes import batch_sizes
 from nezha_tf.training.memory import Memory
 from nezha_tf.training.task import Task
 from nezha_tf.util.errors import UserError, require_flag
@@ -142,11 +143,11 @@ class Pretraining(Task):
     def _note_parts(self):
         """Adds lines on the parts that have weights."""
         if self._parts.get("input_file"):
-            steps, size = self.settings.num_train_steps, self.settings.train_batch_size
+            steps = self.settings.num_train_steps
             self.notes += notes_on_training(
                 self._parts["input_file"],
                 counts_of(self._files["input_file"]),
-                None if steps is None else steps * size,
+                None if steps is None else batch_sizes(self.settings).examples(steps),
             )
         if self._parts.get("eval_file"):
             self.notes += notes_on_evaluation(self._parts["eval_file"])
