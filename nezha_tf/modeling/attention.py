@@ -1,5 +1,6 @@
 """Self-attention with position encodings."""
 
+import functools
 import math
 
 import keras
@@ -48,7 +49,7 @@ class SelfAttention(Configured, keras.layers.Layer):
         positions,
         past_key_values=(),
         memory=None,
-        num_queries=None,
+        query_states=None,
         has_own_keys=True,
         training=False,
         dropout_key=None,
@@ -60,7 +61,7 @@ class SelfAttention(Configured, keras.layers.Layer):
           past_key_values: pairs (keys, values), each [B, N, M, H], of cached tokens: the first of
             the S keys in this order; the T tokens come last.
           memory: [B, M, hidden_size], states of earlier tokens, which are keys alone; or None.
-          num_queries: Q: only the first Q of the T tokens attend; None: all.
+          query_states: [B, Q, hidden_size], the states among the T that attend; None: all.
           has_own_keys: whether the T tokens are keys, too.
           dropout_key: see `Dropout.call`.
 
@@ -70,14 +71,15 @@ class SelfAttention(Configured, keras.layers.Layer):
         """
         own = None
         if has_own_keys:
-            if memory is None:
-                query, key, value = self._heads(hidden_states)
-            else:
+            states = hidden_states
+            if memory is not None:
                 states = ops.concatenate([memory, hidden_states], axis=1)
-                query, key, value = self._heads(states)
-                query = query[:, :, ops.shape(memory)[1] :]
-            if num_queries is not None:
-                query = query[:, :, :num_queries]
+            if query_states is None:
+                query, key, value = self._heads(states, (self.query, self.key, self.value))
+                query = query[:, :, ops.shape(states)[1] - ops.shape(hidden_states)[1] :]
+            else:
+                query = self._queries(query_states)
+                key, value = self._heads(states, (self.key, self.value))
             query, key = positions.turned(query, key)
             own = (key, value)
         else:
@@ -96,25 +98,29 @@ class SelfAttention(Configured, keras.layers.Layer):
 
     def probabilities(self, hidden_states, attention_mask, positions):
         """Returns the probabilities without dropout, float32 [B, N, T, T]; see `call`."""
-        query, key, _ = self._heads(hidden_states)
+        query, key = self._heads(hidden_states, (self.query, self.key))
         query, key = positions.turned(query, key)
         return _softmax(*_scores(query, [key], positions), attention_mask)
 
-    def _heads(self, states):
-        """Returns query (scaled by 1/sqrt(H)), key and value, each [B, N, T, H].
+    def _heads(self, states, parts):
+        """Returns what each of some parts makes of the states, each [B, N, T, H].
 
-        One product is faster than three, and so are its gradients.
+        The queries are scaled by 1/sqrt(H). One product is faster than several, and so are its
+        gradients.
         """
-        parts = (self.query, self.key, self.value)
-        heads = self.config.num_attention_heads
+        split = functools.partial(
+            _split,
+            heads=self.config.num_attention_heads,
+            count=len(parts),
+            has_queries=self.query in parts,
+        )
         if any(part.quantization_mode for part in parts):  # each has a scale of its own
-            product = ops.concatenate([part(states) for part in parts], axis=-1)
-            return _split(product, None, heads=heads)
+            return split(ops.concatenate([part(states) for part in parts], axis=-1), None)
         kernel = ops.concatenate([part.kernel for part in parts], axis=1)
         bias = None
         if self.config.use_bias:
             bias = ops.concatenate([part.bias for part in parts], axis=0)
-        return _split(ops.matmul(states, kernel), bias, heads=heads)
+        return split(ops.matmul(states, kernel), bias)
 
     def _queries(self, states):
         batch, length, _ = ops.shape(states)
@@ -124,14 +130,14 @@ class SelfAttention(Configured, keras.layers.Layer):
 
 
 @fused
-def _split(product, bias, *, heads):
-    """Returns query (scaled), key and value, each [B, N, T, H], of [B, T, 3 N H]."""
+def _split(product, bias, *, heads, count, has_queries):
+    """Returns `count` parts, each [B, N, T, H], of [B, T, count N H]; the first may be queries."""
     batch, length, width = ops.shape(product)
-    size = width // (3 * heads)
+    size = width // (count * heads)
     states = product if bias is None else product + bias
-    states = ops.reshape(states, (batch, length, 3, heads, size))
-    query, key, value = ops.unstack(ops.transpose(states, (2, 0, 3, 1, 4)), 3)
-    return query * (1.0 / math.sqrt(size)), key, value
+    states = ops.reshape(states, (batch, length, count, heads, size))
+    first, *others = ops.unstack(ops.transpose(states, (2, 0, 3, 1, 4)), count)
+    return first * (1.0 / math.sqrt(size)) if has_queries else first, *others
 
 
 def _scores(query, blocks, positions):

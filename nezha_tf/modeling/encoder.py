@@ -102,6 +102,8 @@ class NezhaEncoder(NezhaModel):
             `config.embedding_width`;
             `position_ids`, int [T] or [B, T], the positions of the tokens; default: from 0 on;
             `past_key_values`, a list of the `past_key_values` of `SelfAttention` for each layer;
+            `output_positions`, int [B, Q], the places whose output is read, 0 first: the last layer
+            computes no other (not with `layer_mix` or `past_key_values`);
             `memory`, [B, L, M, hidden_size], the inputs of the L layers for the M tokens before
             these, and with it `memory_mask`, int [B, M], 1 for tokens (see `with_memory`).
           training: whether dropout is on; with `layer_mix` there is none here.
@@ -113,7 +115,8 @@ class NezhaEncoder(NezhaModel):
           `encoder_outputs` (list of each layer's output), `embedding_output` [B, T, hidden_size]
           and `keys_and_values` (list of each layer's pair, each [B, N, T, H]). `sequence_output` is
           the last of `encoder_outputs`, with `norm_position` "pre" its norm, or, with `layer_mix`,
-          the mixture. With `pooled_only`, both are [B, 1, hidden_size].
+          the mixture. With `pooled_only`, both are [B, 1, hidden_size], and with
+          `output_positions` [B, Q, hidden_size].
 
         Raises:
           UserError: T is larger than the table of positions.
@@ -135,6 +138,8 @@ class NezhaEncoder(NezhaModel):
         views = [view] * len(self.transformer_layers)
         if self.pooled_only:
             views[-1] = self._view_of_first_token(inputs, view["attention_mask"])
+        elif "output_positions" in inputs:
+            views[-1] = self._view_of_places(inputs, view["attention_mask"])
         for layer, past, own_memory, view in zip(
             self.transformer_layers, cached, memory, views, strict=True
         ):
@@ -263,7 +268,24 @@ class NezhaEncoder(NezhaModel):
             "positions": self.positions.between(
                 ops.take(position_ids, ops.array([0], "int32"), axis=-1), position_ids
             ),
-            "num_queries": 1,
+            "query_places": 1,
+        }
+
+    def _view_of_places(self, inputs, attention_mask):
+        """Returns the arguments of a layer in which `output_positions` alone attend."""
+        places, position_ids = inputs["output_positions"], self.position_ids(inputs)
+        (batch, length), remembered = ops.shape(inputs["input_ids"]), num_remembered(inputs)
+        keys = ops.shape(attention_mask)[-1]
+        attention_mask = ops.broadcast_to(attention_mask, (batch, 1, length, keys))
+        if position_ids is None:
+            queries, position_ids = remembered + places, ops.arange(keys, dtype="int32")
+        else:
+            position_ids = ops.broadcast_to(position_ids, (batch, length))
+            queries = ops.take_along_axis(position_ids, places, axis=1)
+        return {
+            "attention_mask": layers.gather_positions(attention_mask[:, 0], places)[:, None],
+            "positions": self.positions.between(queries, position_ids),
+            "query_places": places,
         }
 
 

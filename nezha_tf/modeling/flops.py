@@ -4,7 +4,12 @@ from nezha_tf.modeling import feed_forward, positions
 
 
 def training_flops(
-    config, max_seq_length, max_predictions_per_seq, is_frozen=False, memory_length=0
+    config,
+    max_seq_length,
+    max_predictions_per_seq,
+    is_frozen=False,
+    memory_length=0,
+    num_outputs=None,
 ):
     """Returns the number of floating-point operations for one example in a training step.
 
@@ -20,6 +25,7 @@ def training_flops(
       max_predictions_per_seq: P.
       is_frozen: whether the layers are frozen, so that nothing goes backward through them.
       memory_length: M, the number of remembered tokens, which are keys and values in each layer.
+      num_outputs: the number of places for which the last layer computes an output; None: all T.
     """
     hidden, width, length = config.hidden_size, config.embedding_width, max_seq_length
     matrices = feed_forward.of(config).num_matrices
@@ -29,8 +35,12 @@ def training_flops(
     remembered = 2 * memory_length * hidden * hidden
     attended = products * length * (memory_length + length) * hidden
     layer = length * projections + remembered + attended
+    unread = 0
+    if num_outputs is not None:  # All T are keys and values there, too.
+        places = length - num_outputs
+        unread = places * (projections - 2 * hidden * hidden) + attended * places / length
     head = max_predictions_per_seq * (hidden * width + width * config.vocab_size)
     mapping = length * width * hidden if config.maps_embeddings else 0
     # Layers that share weights are each computed.
-    body = mapping + config.num_hidden_layers * layer
+    body = mapping + config.num_hidden_layers * layer - unread
     return 2 * ((1 if is_frozen else 3) * body + 3 * (head + hidden * hidden))

@@ -41,7 +41,9 @@ class MaskedLMHead(Configured, keras.layers.Layer):
 
     def call(self, sequence_output, masked_lm_positions, word_embeddings):
         """Returns the logits at masked_lm_positions, int [B, P], of sequence_output [B, T, ...]."""
-        return self.logits(gather_positions(sequence_output, masked_lm_positions), word_embeddings)
+        return self.logits(
+            layers.gather_positions(sequence_output, masked_lm_positions), word_embeddings
+        )
 
     def logits(self, states, word_embeddings):
         """Returns the logits, float32 [B, P, V], of states [B, P, hidden_size], table [V, E]."""
@@ -112,10 +114,3 @@ def _product(states, table):
 @fused
 def _with_bias(product, bias):
     return ops.cast(product, "float32") + bias
-
-
-def gather_positions(sequence_output, positions):
-    """Returns the vectors of sequence_output at positions int [B, P]: [B, P, hidden_size]."""
-    batch, length, hidden = ops.shape(sequence_output)
-    rows = positions + ops.arange(batch, dtype=positions.dtype)[:, None] * length
-    return ops.take(ops.reshape(sequence_output, (batch * length, hidden)), rows, axis=0)

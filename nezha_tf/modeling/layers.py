@@ -135,3 +135,10 @@ def _activated(product, bias, *, act):
 @fused
 def _normed(states, *scales, epsilon, normed):
     return normed(states, *scales, epsilon=epsilon)
+
+
+def gather_positions(sequence_output, positions):
+    """Returns the vectors of sequence_output at positions int [B, P]: [B, P, hidden_size]."""
+    batch, length, hidden = ops.shape(sequence_output)
+    rows = positions + ops.arange(batch, dtype=positions.dtype)[:, None] * length
+    return ops.take(ops.reshape(sequence_output, (batch * length, hidden)), rows, axis=0)

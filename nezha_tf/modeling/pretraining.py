@@ -8,7 +8,7 @@ from nezha_tf.config import NezhaConfig
 from nezha_tf.modeling import layers
 from nezha_tf.modeling.configured import NezhaModel, completed
 from nezha_tf.modeling.encoder import NezhaEncoder
-from nezha_tf.modeling.heads import LinearHead, MaskedLMHead, gather_positions
+from nezha_tf.modeling.heads import LinearHead, MaskedLMHead
 from nezha_tf.modeling.label_scores import are_many
 
 
@@ -53,10 +53,11 @@ class NezhaForMaskedLM(NezhaModel):
 
     def outputs(self, inputs, training=False):
         """Args:
-          inputs: the inputs of `NezhaEncoder`. Optional keys: `masked_lm_positions`, int [B, P],
-            and with it `masked_lm_ids`, int32 [B, P], the tokens there, and `masked_lm_weights`,
-            float [B, P], above 0 where they are predicted; `next_token_weights`, float [B, T],
-            above 0 at the places whose next token is scored.
+          inputs: the inputs of `NezhaEncoder`; `output_positions`, if given, are 0 and then
+            `masked_lm_positions`. Optional keys: `masked_lm_positions`, int [B, P], and with it
+            `masked_lm_ids`, int32 [B, P], the tokens there, and `masked_lm_weights`, float [B, P],
+            above 0 where they are predicted; `next_token_weights`, float [B, T], above 0 at the
+            places whose next token is scored.
           training: whether dropout is on.
 
         Returns:
@@ -66,6 +67,8 @@ class NezhaForMaskedLM(NezhaModel):
           `next_token_scores`, float32 [3, B, T], of the tokens that follow. See
           `label_scores.label_scores` for scores.
         """
+        if self.layer_mix:  # All layers have the same places there.
+            inputs = {name: value for name, value in inputs.items() if name != "output_positions"}
         outputs = self.encoder(inputs, training=training, all_outputs=True)
         if "masked_lm_positions" in inputs:
             states = self.states_to_predict(inputs, outputs, training)
@@ -82,7 +85,10 @@ class NezhaForMaskedLM(NezhaModel):
 
     def states_to_predict(self, inputs, outputs, training):
         """Returns the states for `masked_lm_positions`, [B, P, hidden_size]."""
-        return gather_positions(outputs["sequence_output"], inputs["masked_lm_positions"])
+        states = outputs["sequence_output"]
+        if "output_positions" in inputs:
+            return states[:, 1:]
+        return layers.gather_positions(states, inputs["masked_lm_positions"])
 
     def _predictions(self, states, inputs, training):
         table, labels = self.encoder.embeddings.word_embeddings, inputs.get("masked_lm_ids")

@@ -9,6 +9,7 @@ from keras import ops, tree
 from nezha_tf.modeling import feed_forward, layers, residual
 from nezha_tf.modeling.attention import SelfAttention
 from nezha_tf.modeling.configured import Configured
+from nezha_tf.modeling.layers import gather_positions
 
 
 class TransformerLayer(Configured, keras.layers.Layer):
@@ -44,14 +45,18 @@ class TransformerLayer(Configured, keras.layers.Layer):
         positions,
         past_key_values=(),
         memory=None,
-        num_queries=None,
+        query_places=None,
         has_own_keys=True,
         training=False,
     ):
-        """Arguments and result are those of `SelfAttention`; `memory` is not normed yet."""
+        """Arguments and result are those of `SelfAttention`; `memory` is not normed yet.
+
+        `query_places` are the Q of the T tokens that attend and get an output: an int, the first
+        so many; or int [B, Q]; None: all.
+        """
         tensors = (hidden_states, attention_mask, past_key_values, memory)
         computed = functools.partial(
-            self._computed, num_queries=num_queries, has_own_keys=has_own_keys, training=training
+            self._computed, query_places=query_places, has_own_keys=has_own_keys, training=training
         )
         if training and self.recompute:
             parts = (self.attention, self.attention_residual, self.feed_forward_residual)
@@ -70,23 +75,24 @@ class TransformerLayer(Configured, keras.layers.Layer):
         memory,
         dropout_keys=(None, None, None),
         *,
-        num_queries,
+        query_places,
         has_own_keys,
         training,
     ):
         of_probs, of_attention, of_feed_forward = dropout_keys
+        before = self.attention_residual.before
+        states = _at_places(hidden_states, query_places)
         attended, own = self.attention(
-            self.attention_residual.before(hidden_states),
+            before(hidden_states),
             attention_mask,
             positions=positions,
             past_key_values=past_key_values,
-            memory=None if memory is None else self.attention_residual.before(memory),
-            num_queries=num_queries,
+            memory=None if memory is None else before(memory),
+            query_states=None if query_places is None else before(states),
             has_own_keys=has_own_keys,
             training=training,
             dropout_key=of_probs,
         )
-        states = hidden_states if num_queries is None else hidden_states[:, :num_queries]
         states = self.attention_residual(
             states, attended, training=training, dropout_key=of_attention
         )
@@ -95,6 +101,12 @@ class TransformerLayer(Configured, keras.layers.Layer):
             states, raised, training=training, dropout_key=of_feed_forward
         )
         return states, *(own or ())
+
+
+def _at_places(states, places):
+    if places is None:
+        return states
+    return states[:, :places] if isinstance(places, int) else gather_positions(states, places)
 
 
 def stack_of(config, dtype):

@@ -20,6 +20,7 @@ class LossTerm(abc.ABC):
       epsilon, scale: those of the loss's `WeightedMean`.
       head: name of the model's layer that makes the prediction from the encoder's output.
       is_pooled: whether the prediction is made from the pooler's output.
+      is_masked: whether it is made from the output at `masked_lm_positions` alone.
       inputs: names of the features that the model must read for this prediction.
       labels_as_inputs: names of the labels and weights, which the model reads, too, if the batch
         has them; with them it can do without logits.
@@ -34,6 +35,7 @@ class LossTerm(abc.ABC):
     scale = 1.0
     head = "masked_lm"
     is_pooled = False
+    is_masked = False
     inputs: tuple[str, ...] = ()
     labels_as_inputs: tuple[str, ...] = ()
     predicts_tokens = False
@@ -67,6 +69,7 @@ class MaskedLM(LossTerm):
 
     name = "masked_lm"
     epsilon = MASKED_LM_EPSILON
+    is_masked = True
     inputs = ("masked_lm_positions",)
     labels_as_inputs = ("masked_lm_ids", "masked_lm_weights")
     predicts_tokens = True
@@ -96,6 +99,7 @@ class NextToken(MaskedLM):
 
     name = "next_token"
     epsilon = 0.0
+    is_masked = False
     inputs = ("next_token_weights",)
     labels_as_inputs = ()
     is_language_model = True
@@ -155,7 +159,9 @@ class TokenLoss:
     def inputs(self, batch):
         """Returns the model's inputs with `attention_mask`, bool [B, 1, T, T].
 
-        With a query stream, also `query_stream_mask` and `reads_query_stream`.
+        If the terms read few places of the last layer's output, these are `output_positions`: the
+        same loss for less arithmetic. With a query stream, also `query_stream_mask` and
+        `reads_query_stream`.
         """
         own = dict.fromkeys(name for term in self.terms for name in term.inputs)
         inputs = {name: batch[name] for name in (*INPUTS, *own)}
@@ -167,11 +173,23 @@ class TokenLoss:
             *(name for term in self.terms for name in term.labels_as_inputs),
         )
         inputs |= {name: batch[name] for name in optional if name in batch}
+        if self.reads_few_places and self._are_fewer(batch):
+            places = batch["masked_lm_positions"]
+            inputs["output_positions"] = ops.pad(places, ((0, 0), (1, 0)))
         if self.has_query_stream:
             places = batch["masked_lm_positions"]
             inputs["query_stream_mask"] = attention_mask.strictly_below(ranks, input_mask, places)
             inputs["reads_query_stream"] = self.reads_query_stream(batch)
         return inputs
+
+    @property
+    def reads_few_places(self):
+        """Whether the terms read the last layer's output at [CLS] and at masked places alone."""
+        return all(term.is_pooled or term.is_masked for term in self.terms)
+
+    def _are_fewer(self, batch):
+        length = batch["input_ids"].shape[1]
+        return length is not None and batch["masked_lm_positions"].shape[1] + 1 < length
 
     def reads_query_stream(self, batch):
         """Returns bool [B, 1], the examples that the query stream predicts."""

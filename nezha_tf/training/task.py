@@ -26,6 +26,8 @@ class Task(abc.ABC):
         the data.
       config: the `NezhaConfig`.
       lengths: (tokens, predictions) of a sequence, to count its arithmetic.
+      num_outputs: number of places of a sequence for which the last layer computes an output in
+        training, as far as its arithmetic is counted; None: all.
       sequences_per_example: number of sequences of an example.
       num_labels: number of labels that a head of labels scores.
       least_compared: the fewest examples of a micro-batch for which the objective has a gradient.
@@ -47,6 +49,7 @@ class Task(abc.ABC):
     fresh_names = ("cls/", POOLER, LAYER_MIX)
     train_reader = None
     memory_length = 0
+    num_outputs = None
     sequences_per_example = 1
     least_compared = 1
     num_labels = 1

@@ -67,7 +67,7 @@ def throughput_of(settings, strategy, task, dtype):
       dtype: the dtype of the model's arithmetic.
     """
     flops = task.sequences_per_example * training_flops(
-        task.config, *task.lengths, settings.layer_mix, task.memory_length
+        task.config, *task.lengths, settings.layer_mix, task.memory_length, task.num_outputs
     )
     given, kind = settings.peak_tflops, devices.kind(strategy)
     if given is None and kind != "TPU":  # of a TPU nothing is measured

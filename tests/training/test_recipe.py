@@ -256,6 +256,9 @@ def test_flops_against_a_count_by_hand(encoding, sides):
     more = training_flops(config, 3, 2, memory_length=5) - training_flops(config, 3, 2)
     assert more == 6 * 2 * remembered
     assert training_flops(config, 3, 2, True) == 2 * 2 * layer + 6 * (head + 4 * 4)
+    # The last layer for one place: keys and values of all three, the rest of one.
+    last = 2 * 3 * 4 * 4 + 2 * 4 * 4 + 2 * 4 * 8 + sides * 2 * (3 * 4)
+    assert training_flops(config, 3, 2, num_outputs=1) == 6 * (layer + last + head + 4 * 4)
 
 
 def test_a_run_with_the_whole_recipe(folder):

@@ -77,6 +77,9 @@ class Pretraining(Task):
         )
         self.lengths = self._mixture.lengths(self._examples)
         self.check_length(self.lengths.max_seq_length, "max_seq_length")
+        num_outputs = self.lengths.max_predictions_per_seq + 1
+        if self.make_objective(0.0).reads_few_places and num_outputs < self.lengths.max_seq_length:
+            self.num_outputs = num_outputs
         if settings.do_train:
             self.train_reader = self._reader(
                 self._files["input_file"], self.memory_length, self._parts["input_file"]
