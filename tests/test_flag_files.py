@@ -43,7 +43,10 @@ PROGRAMS = {
 OF_UNMASKED = [name for name, each in OBJECTIVES.items() if each.reads == UNMASKED_FEATURES]
 RUNS_OF_UNMASKED = [f"sample_{name}.flags" for name in OF_UNMASKED]
 # Data flag files whose examples others read than the flag file of the same name.
-READERS = {"sample_unmasked_data.flags": RUNS_OF_UNMASKED}
+READERS = {
+    "sample_unmasked_data.flags": RUNS_OF_UNMASKED,
+    "budget_data.flags": [f"budget_{name}.flags" for name in ("hour", "day", "gpu_day", "gpus")],
+}
 
 
 def program_of(name):

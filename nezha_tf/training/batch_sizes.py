@@ -3,6 +3,9 @@
 import math
 from typing import NamedTuple
 
+import keras
+from keras import ops
+
 from nezha_tf.util.errors import UserError
 
 
@@ -70,6 +73,38 @@ class BatchSizes:
             for stage in self.stages
             if stage.first < count
         )
+
+    def full_batches(self, count):
+        """Returns how many batches of the last size have the examples of the first `count`.
+
+        `count` is a number, or a tensor, whose result is float32.
+        """
+        if not ops.is_tensor(count):
+            return self.examples(count) / self.stages[-1].size
+        count = ops.cast(count, "float32")
+        parts = [
+            ops.clip(count - stage.first, 0.0, stage.end - stage.first) * stage.size
+            for stage in self.stages
+        ]
+        return sum(parts) / self.stages[-1].size
+
+
+class ByExamples(keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule that follows the examples, as if all batches were of the last size.
+
+    By steps, the small batches would use up most of the schedule with few examples.
+    """
+
+    def __init__(self, schedule, sizes):
+        """Args:
+        schedule: a `WarmupSchedule` whose numbers are of batches of the last size.
+        sizes: the `BatchSizes`.
+        """
+        self._schedule = schedule
+        self._sizes = sizes
+
+    def __call__(self, step):
+        return self._schedule(self._sizes.full_batches(ops.convert_to_tensor(step)))
 
 
 def batch_sizes(settings):

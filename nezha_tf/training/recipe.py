@@ -10,6 +10,7 @@ from nezha_tf.modeling.lora import enable_lora
 from nezha_tf.optimization.schedules import SCHEDULES, make_schedule
 from nezha_tf.optimization.table import make_optimizer, row_of
 from nezha_tf.training import adapters
+from nezha_tf.training.batch_sizes import ByExamples, batch_sizes
 from nezha_tf.training.clock import ByClock
 from nezha_tf.training.loop import Plan
 from nezha_tf.training.memory import Memory
@@ -93,9 +94,15 @@ def _check_warmup(settings):
 
 
 def course(settings):
-    """Returns (length of the run, length of its warmup), in steps or, as given, in minutes."""
+    """Returns (length of the run, length of its warmup), in steps or, as given, in minutes.
+
+    Where the batch grows, steps are those of the last size with as many examples.
+    """
     if settings.train_minutes is None:
-        return settings.num_train_steps, warmup_steps(settings)
+        steps = settings.num_train_steps, warmup_steps(settings)
+        if settings.initial_batch_size is None:
+            return steps
+        return tuple(map(batch_sizes(settings).full_batches, steps))
     share = settings.warmup_proportion
     share = _WARMUP_OF_MINUTES if share is None else share
     return settings.train_minutes, settings.train_minutes * share
@@ -118,6 +125,8 @@ def make(settings, model, rate_factors, clock=None):
     schedule = make_schedule(settings, *course(settings))
     if clock is not None:
         schedule = ByClock(schedule, clock)
+    elif settings.initial_batch_size is not None:
+        schedule = ByExamples(schedule, batch_sizes(settings))
     optimizer = make_optimizer(settings, schedule, rate_factors)
     optimizer.build(model.trainable_variables)
     loss_scale = moving_average = None

@@ -16,9 +16,11 @@ from records import LIMITS, write_numbers
 from nezha_tf.checkpoints.run_folder import read_metrics
 from nezha_tf.data.reader import ExampleReader
 from nezha_tf.data.schema import Lengths
+from nezha_tf.optimization.schedules import SCHEDULES, make_schedule
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
-from nezha_tf.training.batch_sizes import BatchSizes
+from nezha_tf.training import recipe
+from nezha_tf.training.batch_sizes import BatchSizes, ByExamples
 from nezha_tf.training.loop import Feed
 from nezha_tf.training.run import run
 from nezha_tf.util.errors import UserError
@@ -44,6 +46,36 @@ def test_each_size_comes_equally_often_and_fits_the_one_before(initial, doubling
     first = listed.index(stage.size)
     assert (stage.first, stage.skipped * stage.size) == (first, sum(listed[:first]))
     assert stage.end == (math.inf if stage.size == size else stage.first + part)
+
+
+@laws.examples(10)
+@given(st.sampled_from(sorted(SCHEDULES)), st.integers(1, 3), st.integers(1, 40), st.booleans())
+def test_the_rate_follows_the_examples(name, doublings, growth, has_warmup):
+    """Each step has the rate that batches of the last size have after as many examples."""
+    settings = PretrainingSettings(
+        train_batch_size=8,
+        initial_batch_size=8 >> doublings,
+        batch_growth_steps=growth,
+        num_train_steps=growth + 40,
+        num_warmup_steps=growth // 2 if has_warmup else 0,
+        schedule=name,
+        learning_rate=1.0,
+        decay_proportion=0.1,
+    )
+    sizes = BatchSizes(8, 8 >> doublings, growth)
+    length, warmup = (
+        sum(sizes.of(n).size for n in range(steps)) / 8
+        for steps in (settings.num_train_steps, settings.num_warmup_steps)
+    )
+    plain = SCHEDULES[name].schedule(1.0, length, warmup, **SCHEDULES[name].options(settings))
+    assert recipe.course(settings) == (length, warmup)
+    rate = ByExamples(make_schedule(settings, length, warmup), sizes)
+    examples = 0
+    for step in range(settings.num_train_steps):
+        assert float(rate(tf.constant(step, tf.int64))) == pytest.approx(
+            float(plain(tf.constant(examples / 8))), abs=1e-5
+        )
+        examples += sizes.of(step).size
 
 
 @pytest.mark.parametrize("initial", (32, 64, 3, 12, 33))
