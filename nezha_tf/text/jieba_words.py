@@ -42,12 +42,12 @@ class JiebaWords:
         self._numbers[list(map(ord, _SIGNS))] = np.arange(1, _FIRST_IDEOGRAPH)
         ideographs = np.arange(_FIRST_IDEOGRAPH, _MOST + 1)
         self._numbers[name_model.FIRST : name_model.LAST + 1] = ideographs
-        # Beginnings of words have the frequency 0, and count as 1 where no word begins.
-        self._lowest = 0.0 - math.log(total)
-        self._trie = self._make_trie(frequencies, math.log(total))
+        log_total = math.log(total)
+        self._trie = self._make_trie(frequencies, log_total)
         scores = self._trie.single_scores
-        self._has_word = scores > -np.inf
-        self._single_scores = np.where(self._has_word, scores, self._lowest)
+        self._is_word = scores > -np.inf
+        # jieba counts a character that is no word as one of frequency 1.
+        self._single_scores = np.where(self._is_word, scores, 0.0 - log_total)
         self._model = name_model.NameModel()
         self._never_names = frozenset(never_names)
 
@@ -57,10 +57,8 @@ class JiebaWords:
         characters = self._numbers[_code_points("".join(words))]
         is_found = np.minimum.reduceat(characters, np.cumsum(lengths) - lengths) > 0
         # math.log is jieba's; that of NumPy may differ in the last bit.
-        log = {
-            frequency: math.log(frequency) for frequency in set(frequencies.values()) if frequency
-        }
-        scores = [log[frequencies[word]] - log_total for word in words]
+        logs = {number: math.log(number) for number in set(frequencies.values()) if number}
+        scores = [logs[frequencies[word]] - log_total for word in words]
         return WordTrie(
             characters[np.repeat(is_found, lengths)],
             lengths[is_found],
@@ -96,8 +94,7 @@ class JiebaWords:
 
     def _mark_words(self, text, codes, characters, starts):
         """Sets `starts` in the blocks of a text whose last character is outside of blocks."""
-        edges = np.flatnonzero(np.diff(characters > 0, prepend=False))
-        firsts, ends = edges[::2], edges[1::2]
+        firsts, ends = _edges(characters > 0)
         if not len(firsts):
             return
         found = list(self._trie.find(characters))
@@ -111,44 +108,46 @@ class JiebaWords:
 
     def _best_sizes(self, characters, firsts, ends, found):
         """Returns the length of the word that begins at each character on the best path, int64."""
+        words = self._words(characters, found)
         steps = np.zeros(len(characters), np.int64)  # the distance to the end of the block
         inside = np.flatnonzero(characters)
         steps[inside] = np.repeat(ends, ends - firsts) - inside
-        # A single character is no choice if it is no word of the dictionary, and another one is.
-        is_choice = self._has_word[characters]
-        is_alone = characters > 0
-        for _, places, _ in found:
-            is_alone[places] = False
-        singles = np.flatnonzero(is_choice | is_alone)
-        begins = np.concatenate([singles, *(places for _, places, _ in found)])
-        scores = [self._single_scores[characters[singles]], *(scores for _, _, scores in found)]
-        lengths = [1, *(length for length, _, _ in found)]
-        counts = list(map(len, scores))
-        order = np.argsort(steps[begins].astype(np.min_scalar_type(steps.max())), kind="stable")
-        ends_of_words = (begins + np.repeat(lengths, counts))[order]
+        steps = steps.astype(np.min_scalar_type(steps.max()))  # sorted sooner
+        order = np.argsort(steps[words[0]], kind="stable")
         best = np.full(len(characters), -np.inf)
         best[ends] = 0
-        _fill(
-            best, begins[order], ends_of_words, np.concatenate(scores)[order], steps, ends - firsts
-        )
+        _fill(best, *(array[order] for array in words), steps, ends - firsts)
         sizes = np.ones(len(characters), np.int64)
         for length, places, scores in found:
             # Of paths as probable, jieba takes that with the longest word.
             sizes[places[scores + best[places + length] == best[places]]] = length
         return sizes
 
+    def _words(self, characters, found):
+        """Returns (starts, ends, scores) of all words between which the path chooses."""
+        # jieba takes a character that is no word for one where no other word begins.
+        is_choice = characters > 0
+        for _, places, _ in found:
+            is_choice[places] = False
+        singles = np.flatnonzero(is_choice | self._is_word[characters])
+        starts = np.concatenate([singles, *(places for _, places, _ in found)])
+        ends = np.concatenate([singles + 1, *(places + length for length, places, _ in found)])
+        scores = [self._single_scores[characters[singles]], *(scores for _, _, scores in found)]
+        return starts, ends, np.concatenate(scores)
+
     def _mark_names(self, text, codes, is_name, starts):
-        firsts, ends = _edges(is_name)
         places = np.flatnonzero(is_name)
         if not len(places):
             return
+        firsts, ends = _edges(is_name)
         ideographs = codes[places].astype(np.int64) - name_model.FIRST
         starts[places] = self._model.word_starts(ideographs, ends - firsts)
         if not self._never_names:
             return
-        begins = places[starts[places]]
-        names = zip(begins.tolist(), np.append(begins[1:], len(text)).tolist(), strict=True)
-        for start, end in names:
+        bounds = np.flatnonzero(starts)
+        begins = np.flatnonzero(starts & is_name)
+        ends = bounds[np.searchsorted(bounds, begins) + 1]
+        for start, end in zip(begins.tolist(), ends.tolist(), strict=True):
             if text[start:end] in self._never_names:
                 starts[start:end] = True
 
@@ -163,22 +162,22 @@ def _edges(mask):
     return edges[::2], edges[1::2]
 
 
-def _fill(best, begins, ends, scores, steps, block_lengths):
+def _fill(best, starts, ends, scores, steps, block_lengths):
     """Sets `best` at each character: the log probability of the best path to the block's end.
 
-    The words (begins, ends, scores) are in ascending order of `steps` at their beginnings.
+    The words (starts, ends, scores) are in ascending order of `steps` at their starts.
     """
-    counts = np.bincount(steps[begins])
+    counts = np.bincount(steps[starts])
     bounds = np.cumsum(counts).tolist()
     many = np.sort(block_lengths)[-_FEW_BLOCKS] if len(block_lengths) >= _FEW_BLOCKS else 0
     together = min(len(counts), max(_STEPS_TOGETHER, many))
     for start, end in itertools.pairwise(bounds[:together]):
         part = slice(start, end)
-        np.maximum.at(best, begins[part], scores[part] + best[ends[part]])
+        np.maximum.at(best, starts[part], scores[part] + best[ends[part]])
     if together < len(counts):
         rest = slice(bounds[together - 1], None)
         values = best.tolist()
-        words = zip(begins[rest].tolist(), ends[rest].tolist(), scores[rest].tolist(), strict=True)
+        words = zip(starts[rest].tolist(), ends[rest].tolist(), scores[rest].tolist(), strict=True)
         for start, end, score in words:
             value = score + values[end]
             if value > values[start]:

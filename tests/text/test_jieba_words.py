@@ -69,13 +69,18 @@ def test_starts_are_those_of_jieba_for_each_line(lines, data):
 
 @laws.examples(200)
 @given(
-    words=st.lists(st.tuples(WORDS, st.none() | st.integers(0, 10**6)), max_size=8),
-    lines=st.lists(TEXTS, max_size=4),
+    words=st.lists(st.tuples(WORDS, st.none() | st.just(0) | st.integers(0, 10**6)), max_size=8),
+    lines=st.lists(st.text(COMMON, max_size=40) | TEXTS, max_size=4),
     data=st.data(),
 )
 def test_starts_with_any_words_of_the_user_are_those_of_jieba(words, lines, data):
     theirs = jieba.Tokenizer()
     jieba.initialize()
+    # Names of the model, which must not be found.
+    names = {w for line in lines for w in jieba.lcut(line) if not jieba.dt.FREQ.get(w)}
+    words = words + [
+        (name, 0) for name in sorted(names) if name.strip() and data.draw(st.booleans())
+    ]
     changed = {text[:end] for text, _ in words for end in range(1, len(text) + 1)}
     theirs.FREQ, theirs.total, theirs.initialized = jieba.dt.FREQ, jieba.dt.total, True
     before = {text: theirs.FREQ.get(text) for text in changed}
