@@ -56,13 +56,13 @@ class JiebaWords:
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         characters = self._numbers[_code_points("".join(words))]
         is_found = np.minimum.reduceat(characters, np.cumsum(lengths) - lengths) > 0
+        numbers, which = np.unique([frequencies[word] for word in words], return_inverse=True)
         # math.log is jieba's; that of NumPy may differ in the last bit.
-        logs = {number: math.log(number) for number in set(frequencies.values()) if number}
-        scores = [logs[frequencies[word]] - log_total for word in words]
+        logs = np.array([math.log(number) for number in numbers.tolist()])
         return WordTrie(
             characters[np.repeat(is_found, lengths)],
             lengths[is_found],
-            np.array(scores)[is_found],
+            (logs[which] - log_total)[is_found],
             _MOST,
         )
 

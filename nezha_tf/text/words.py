@@ -164,17 +164,22 @@ class _RustWords:
         return starts
 
 
-# Neither reads jieba's cache of its dictionary, which lies where other users can write.
-
-
 @functools.cache
 def _plain_jieba():
+    return JiebaWords(*_read_jieba_words())
+
+
+def _read_jieba_words():
+    """Returns (dict of jieba's words to their frequencies, the total of these).
+
+    The file itself is read, not jieba's cache of it, which lies where other users can write.
+    """
     import jieba
 
     with jieba.Tokenizer().get_dict_file() as file:
         fields = file.read().decode("utf-8").split()  # a word, its frequency, its part of speech
     counts = list(map(int, fields[1::3]))
-    return JiebaWords(dict(zip(fields[::3], counts, strict=True)), sum(counts))
+    return dict(zip(fields[::3], counts, strict=True)), sum(counts)
 
 
 def _jieba_of(words):
@@ -196,7 +201,7 @@ def _jieba_of(words):
 
 @functools.cache
 def _jieba_frequencies():
-    """Returns (dict of words and their beginnings to frequencies, total), as `add_word` needs."""
+    """Returns the same with the beginnings of words, of frequency 0, as `add_word` needs them."""
     import jieba
 
     tokenizer = jieba.Tokenizer()
