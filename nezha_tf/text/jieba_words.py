@@ -15,7 +15,7 @@ _SIGNS = string.ascii_letters + string.digits + "+#&._%-"
 _FIRST_IDEOGRAPH = len(_SIGNS) + 1
 _MOST = _FIRST_IDEOGRAPH + name_model.LAST - name_model.FIRST
 _NUMBERS = re.compile(r"[a-zA-Z0-9]+(?:\.\d+)?%?")
-# Characters that are segmented together, about: their arrays fit into a processor's cache.
+# Characters that are segmented together, about. More take more memory, and little less time.
 _AT_ONCE = 1 << 16
 # After so many steps from the ends of blocks, all that go on are taken one by one, in Python, if
 # they are fewer than this: a step in NumPy takes as long as one of so many blocks.

@@ -201,7 +201,7 @@ def _jieba_of(words):
 
 @functools.cache
 def _jieba_frequencies():
-    """Returns the same with the beginnings of words, of frequency 0, as `add_word` needs them."""
+    """Returns the same with the beginnings of words, which count 0, as `add_word` needs them."""
     import jieba
 
     tokenizer = jieba.Tokenizer()
