@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 
 import numpy as np
 
@@ -178,8 +179,10 @@ def stage_seconds(segmenter, text, options):
     )
     documents = timed("reading", lambda: list(enumerate(read_documents(str(text)))))
     maker = timed("vocabulary and dictionary", shard_maker.ShardMaker, settings)
-    cut = maker._reader._cut
-    maker._reader._cut = lambda line: timed("segmentation (and its timing)", cut, line)
+    starts = maker._reader._segmenter.starts
+    maker._reader._segmenter = types.SimpleNamespace(
+        starts=lambda lines: timed("segmentation", starts, lines)
+    )
     read = maker._reader.read
     maker._reader.read = lambda found: timed("tokenization and words", read, found)
     records = maker._records
@@ -195,7 +198,7 @@ def stage_seconds(segmenter, text, options):
     seconds["packing"] -= seconds["tokenization and words"] + seconds["layout, masking, encoding"]
     seconds["packing"] -= seconds[count]
     seconds["layout, masking, encoding"] -= seconds[look]
-    seconds["tokenization and words"] -= seconds["segmentation (and its timing)"]
+    seconds["tokenization and words"] -= seconds["segmentation"]
     return seconds
 
 

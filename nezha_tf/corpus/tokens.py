@@ -49,10 +49,10 @@ class TokenReader:
         tokenizer = FullTokenizer(vocabulary=vocabulary, do_lower_case=settings.do_lower_case)
         self._tokenizer = BulkTokenizer(tokenizer)
         self.clock = Stopwatch()
-        self._cut = self._entities = None
+        self._segmenter = self._entities = None
         words = read_user_dictionary(settings.user_dict) if settings.user_dict else ()
         if policy.of_words:
-            self._cut = make_segmenter(settings.segmenter, words)
+            self._segmenter = make_segmenter(settings.segmenter, words)
         if policy.of_entities:
             self._entities = Entities(words)
 
@@ -93,16 +93,10 @@ class TokenReader:
         )
 
     def _word_starts(self, lines, line_tokens):
-        if self._cut is None:
+        if self._segmenter is None:
             return np.ones(len(line_tokens.ids), bool)
-        lengths = []
         with self.clock.stage(SEGMENTATION):
-            for line in lines:
-                lengths.extend(map(len, self._cut(line)))
-                lengths.append(1)  # the line's end
-        ends = np.cumsum(lengths, dtype=np.int64)  # also of the line ends
-        begins = np.zeros(ends[-1] + 1 if len(ends) else 1, np.int64)
-        begins[ends] = 1
+            begins = self._segmenter.starts(lines)
         if self._entities:
             self._join_entities(lines, begins)
         word_of_place = np.cumsum(begins)
