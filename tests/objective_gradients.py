@@ -33,6 +33,13 @@ def batch(memory=0):
     return found
 
 
+def inputs_of_all_places(loss, given):
+    """Returns the inputs of a model that computes its last layer for all places."""
+    inputs = loss.inputs(given)
+    inputs.pop("output_positions", None)
+    return inputs
+
+
 def gradients(model, objective, given, perturbation=None, training=True):
     """Returns the gradients of the sum of all losses, with that of a perturbation if given."""
     sources = [variable.value for variable in model.trainable_variables]

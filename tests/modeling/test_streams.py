@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from objective_gradients import inputs_of_all_places
 from small_encoders import narrow_config
 
 from nezha_tf.config import POSITION_ENCODINGS
@@ -48,7 +49,7 @@ def loss():
 
 def test_each_stream_depends_on_what_it_may_see():
     """By gradients through two layers: exactly zero where the order forbids it."""
-    model, inputs = model_of("functional_relative"), loss().inputs(batch())
+    model, inputs = model_of("functional_relative"), inputs_of_all_places(loss(), batch())
     encoder = model.encoder
 
     @tf.function(autograph=False)

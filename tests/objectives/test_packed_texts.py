@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from objective_gradients import gradients
+from objective_gradients import gradients, inputs_of_all_places
 from objective_models import config_of_segments
 from text_rows import CLS, FIRST_OF_TEXT, LENGTH, MASK, SEP, VOCABULARY
 
@@ -111,7 +111,9 @@ def test_a_packed_text_is_what_it_is_alone(monkeypatch, name, encoding):
     monkeypatch.setattr(Sampler, "call", lambda self, logits, ids, training: _likeliest(logits))
     packed, alone = batches(name)
     model, loss = model_of(name, encoding), OBJECTIVES[name].loss(of_pairs=False)
-    outputs = [model(loss.inputs(batch), all_outputs=True) for batch in (packed, alone)]
+    outputs = [
+        model(inputs_of_all_places(loss, batch), all_outputs=True) for batch in (packed, alone)
+    ]
     states, expected = (found["sequence_output"].numpy() for found in outputs)
     text_ids, text = packed["text_ids"].numpy(), iter(expected)
     for row, numbers in zip(states, text_ids, strict=True):
@@ -145,7 +147,7 @@ def test_without_the_numbers_of_the_texts_the_states_are_others(encoding):
     model, loss = model_of("bidirectional", encoding), OBJECTIVES["bidirectional"].loss(False)
     contaminated = {name: values for name, values in packed.items() if name != "text_ids"}
     one, other = (
-        model(loss.inputs(batch), all_outputs=True)["sequence_output"].numpy()
+        model(inputs_of_all_places(loss, batch), all_outputs=True)["sequence_output"].numpy()
         for batch in (packed, contaminated)
     )
     assert np.abs(one - other)[packed["text_ids"].numpy() > 0].max() > 1e-2
@@ -157,7 +159,7 @@ def test_the_encoder_keeps_texts_apart_without_a_mask():
         encoder = model_of("bidirectional", encoding).encoder
         names = ("input_ids", "input_mask", "segment_ids", "text_ids")
         found = encoder({name: packed[name] for name in names})["sequence_output"]
-        inputs = OBJECTIVES["bidirectional"].loss(False).inputs(packed)
+        inputs = inputs_of_all_places(OBJECTIVES["bidirectional"].loss(False), packed)
         np.testing.assert_array_equal(found, encoder(inputs)["sequence_output"])
 
 
