@@ -6,6 +6,16 @@ import tensorflow as tf
 from nezha_tf.data import schema
 
 LIMITS = schema.Limits(vocab_size=20_000, type_vocab_size=2)
+# A small model that reads what `write_numbers` writes.
+CONFIG_OF_NUMBERS = {
+    "vocab_size": 2100,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "type_vocab_size": 6,
+    "use_relative_position": True,
+}
 
 
 def encode(number, **changes):

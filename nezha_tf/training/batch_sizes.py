@@ -124,3 +124,12 @@ def batch_sizes(settings):
     if steps is None:
         steps = settings.num_train_steps // 2
     return BatchSizes(settings.train_batch_size, initial, steps)
+
+
+def smallest_batch(settings):
+    """Returns (its number of examples, its flag's name); raises as `batch_sizes`.
+
+    What divides it divides all larger ones, which are its doubles.
+    """
+    size = batch_sizes(settings).stages[0].size
+    return size, "train_batch_size" if settings.initial_batch_size is None else "initial_batch_size"

@@ -10,7 +10,7 @@ from nezha_tf.modeling.lora import enable_lora
 from nezha_tf.optimization.schedules import SCHEDULES, make_schedule
 from nezha_tf.optimization.table import make_optimizer, row_of
 from nezha_tf.training import adapters
-from nezha_tf.training.batch_sizes import ByExamples, batch_sizes
+from nezha_tf.training.batch_sizes import ByExamples, batch_sizes, smallest_batch
 from nezha_tf.training.clock import ByClock
 from nezha_tf.training.loop import Plan
 from nezha_tf.training.memory import Memory
@@ -230,8 +230,7 @@ def recompute_layers(model):
 
 
 def _check_micro_batches(settings, num_replicas, least):
-    name = "train_batch_size" if settings.initial_batch_size is None else "initial_batch_size"
-    size, count = getattr(settings, name), settings.gradient_accumulation_steps
+    (size, name), count = smallest_batch(settings), settings.gradient_accumulation_steps
     part = size // num_replicas
     if part % count:
         raise UserError(

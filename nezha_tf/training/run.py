@@ -21,7 +21,7 @@ from nezha_tf.training import (
     start,
     workers,
 )
-from nezha_tf.training.batch_sizes import batch_sizes
+from nezha_tf.training.batch_sizes import batch_sizes, smallest_batch
 from nezha_tf.training.clock import clock_of
 from nezha_tf.training.log import (
     DivergenceWatch,
@@ -83,9 +83,7 @@ def prepare(settings):
         settings.distribution_strategy, settings.num_gpus, settings.tpu
     )
     if settings.do_train:
-        devices.check_batch_size(strategy, settings.train_batch_size, "train_batch_size")
-        smallest = batch_sizes(settings).stages[0].size
-        devices.check_batch_size(strategy, smallest, "initial_batch_size")
+        devices.check_batch_size(strategy, *smallest_batch(settings))
     if settings.do_eval:
         devices.check_batch_size(strategy, settings.eval_batch_size, "eval_batch_size")
     return strategy

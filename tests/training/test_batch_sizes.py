@@ -11,7 +11,7 @@ import tensorflow as tf
 from commands import run_pretraining
 from hypothesis import given
 from hypothesis import strategies as st
-from records import LIMITS, write_numbers
+from records import CONFIG_OF_NUMBERS, LIMITS, write_numbers
 
 from nezha_tf.checkpoints.run_folder import read_metrics
 from nezha_tf.data.reader import ExampleReader
@@ -105,19 +105,8 @@ def test_a_batch_goes_on_where_the_one_before_ended(tmp_path):
         assert found == numbers[skipped : skipped + len(found)]
 
 
-CONFIG = {
-    "vocab_size": 2100,
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "type_vocab_size": 2,
-    "use_relative_position": True,
-}
-
-
 def settings_in(folder, **changes):
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "config.json").write_text(json.dumps(CONFIG_OF_NUMBERS))
     given = {
         "bert_config_file": str(folder / "config.json"),
         "input_file": ",".join(write_numbers(folder, 9, 6)),

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import example, given
 from hypothesis import strategies as st
-from records import write_numbers
+from records import CONFIG_OF_NUMBERS, write_numbers
 
 from nezha_tf.checkpoints.run_checkpoints import RunCheckpoints
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
@@ -26,15 +26,6 @@ from nezha_tf.training.loop import Feed
 from nezha_tf.training.saving import training_state
 
 BATCH = 4
-CONFIG = {
-    "vocab_size": 2100,
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "type_vocab_size": 6,
-    "use_relative_position": True,
-}
 
 
 class Trained(NamedTuple):
@@ -58,7 +49,7 @@ class Trained(NamedTuple):
 def make(tmp_path_factory):
     """Returns a function from settings to `Trained`, cached because tracing is slow."""
     folder, made = tmp_path_factory.mktemp("data"), {}
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "config.json").write_text(json.dumps(CONFIG_OF_NUMBERS))
     standard = {
         "bert_config_file": str(folder / "config.json"),
         "output_dir": str(folder / "run"),
