@@ -56,7 +56,7 @@ def random_examples(size, texts, count):
     return ids, rng.integers(0, counts).astype("int32")
 
 
-def make_ours(size, texts, count, training, form, shortens):
+def make_ours(size, texts, count, training, form, shortens, lora_rank=0):
     """Returns a callable that trains on, or predicts, all examples once.
 
     Args:
@@ -64,10 +64,11 @@ def make_ours(size, texts, count, training, form, shortens):
       training: whether it trains.
       form: `forms.Form`.
       shortens: whether texts of like lengths come into a batch, which is as long as the longest.
+      lora_rank: the rank of adapters, which are trained in place of the encoder; 0: no adapters.
     """
     tf = import_tensorflow()
 
-    from nezha_tf import AdamWeightDecay
+    from nezha_tf import AdamWeightDecay, enable_lora
     from nezha_tf.data.in_memory import ArrayReader
     from nezha_tf.modeling.finetuning import NezhaForMultipleChoice, NezhaForSequenceClassification
     from nezha_tf.tasks.classification.loss import ClassificationLoss
@@ -91,6 +92,8 @@ def make_ours(size, texts, count, training, form, shortens):
     if not training:
         step = make_predict_step(strategy, model, objective, form.is_compiled, is_labelled=False)
         return lambda: collect(step, reader.evaluation_batches(size.batch))
+    if lora_rank:
+        enable_lora(model, lora_rank)
     recipe = Recipe(AdamWeightDecay(2e-5))
     step = TrainStep(strategy, model, objective, recipe, jit_compile=form.is_compiled)
     batches = iter(reader.training_batches(size.batch, seed=1))

@@ -150,17 +150,19 @@ class ArrayReader(InMemoryReader):
         """
         self._check_sharing(num_shards, by)
         whole = batch_size * num_shards
-        per_epoch = self.batches_per_epoch(whole)
-        first_epoch, rest = divmod(skip_batches, per_epoch)
+        first_epoch, rest = divmod(skip_batches, self.batches_per_epoch(whole))
 
         @record_stream.traced_as_is
         def epoch(number):
-            mine = self._shuffled(seed, number, per_epoch, whole)
-            return tf.data.Dataset.from_tensor_slices(
-                mine[:, shard * batch_size : (shard + 1) * batch_size]
-            )
+            return self._epoch(draws.graph_seeds(tf.stack([seed, number]), 2), whole)
+
+        @record_stream.traced_as_is
+        def own(indices):
+            return tf.reshape(indices, (num_shards, -1))[shard]
 
         chosen = tf.data.Dataset.counter(first_epoch).flat_map(epoch).skip(rest)
+        if num_shards > 1:
+            chosen = chosen.map(own)
         batches = chosen.map(self._gathered, num_parallel_calls=tf.data.AUTOTUNE)
         return record_stream.prefetched(record_stream.endless(batches))
 
@@ -173,21 +175,21 @@ class ArrayReader(InMemoryReader):
         batches = chosen.batch(batch_size).map(self._gathered, num_parallel_calls=2)
         return record_stream.prefetched(batches)
 
-    def _shuffled(self, seed, epoch, per_epoch, batch_size):
-        """Returns an epoch's example indices, int64 [batches, batch_size].
+    def _epoch(self, seeds, batch_size):
+        """Returns a dataset of an epoch's batches: the indices of their examples, int64 [B].
 
-        They depend on seed and epoch only. The examples are shuffled; then the examples of
+        They depend on the two seeds only. The examples are shuffled; then the examples of
         `BATCHES_SORTED` batches at a time are sorted by bucket; then the batches are shuffled.
         """
-        seeds = draws.graph_seeds(tf.stack([seed, epoch]), 2)
         order = draws.graph_shuffled(tf.range(self.num_examples, dtype=tf.int64), seeds[0])
+        per_epoch = self.batches_per_epoch(batch_size)
         place = tf.range(per_epoch * batch_size, dtype=tf.int64)
         order = tf.gather(order, place % self.num_examples)
         window = place // (BATCHES_SORTED * batch_size)
         key = window * len(self._buckets) + tf.gather(self._bucket_of, order)
         order = tf.gather(order, tf.argsort(key, stable=True))
         batches = tf.reshape(order, (per_epoch, batch_size))
-        return draws.graph_shuffled(batches, seeds[1])
+        return tf.data.Dataset.from_tensor_slices(draws.graph_shuffled(batches, seeds[1]))
 
     def _sequences(self, values):
         """Returns a list of arrays [n]; those of one example follow one another."""
@@ -213,9 +215,48 @@ class ArrayReader(InMemoryReader):
         batch = {name: tf.gather(values, indices) for name, values in self._fixed.items()}
         for name, values in padded.items():
             values = tf.reshape(values, tf.stack([-1, *inner, length]))
-            batch[name] = tf.ensure_shape(values, (None, *inner, static))
+            batch[name] = tf.ensure_shape(values, (indices.shape[0], *inner, static))
         batch["example_index"] = tf.cast(indices, tf.int32)
         return batch
+
+
+class TokenBudgetReader(ArrayReader):
+    """An `ArrayReader` whose training batches have about as many tokens, however short the texts.
+
+    B examples of the longest bucket and twice as many of half of it have the same number of
+    tokens. So a bucket's batches have B times the number of its lengths in the longest one, rounded
+    down, and are of this bucket alone. A step is compiled once for each bucket.
+    """
+
+    def batches_per_epoch(self, batch_size):
+        return len(self._places(batch_size))
+
+    def _epoch(self, seeds, batch_size):
+        """Examples are shuffled within their bucket; its last batch is filled up from its first."""
+        order = draws.graph_shuffled(tf.range(self.num_examples, dtype=tf.int64), seeds[0])
+        order = tf.gather(order, tf.argsort(tf.gather(self._bucket_of, order), stable=True))
+        places = draws.graph_shuffled(tf.constant(self._places(batch_size)), seeds[1])
+
+        @record_stream.traced_as_is
+        def indices(place):
+            bucket, count, first, size = tf.unstack(place)
+            return tf.gather(order, bucket + (first + tf.range(size)) % count)
+
+        return tf.data.Dataset.from_tensor_slices(places).map(indices)
+
+    def _places(self, batch_size):
+        """Returns where the batches lie among all examples sorted by bucket, int64 [batches, 4].
+
+        A row has the place of the bucket's first example and its number of examples; and, within
+        the bucket, the batch's first example and the number of its examples.
+        """
+        counts = np.bincount(self._bucket_of, minlength=len(self._buckets))
+        places, before = [], 0
+        for count, length in zip(counts, self._buckets, strict=True):
+            size = batch_size * (self._buckets[-1] // length)
+            places += [(before, count, first, size) for first in range(0, count, size)]
+            before += count
+        return np.array(places, np.int64)
 
 
 def bucket_lengths(max_seq_length):

@@ -9,7 +9,7 @@ from keras import ops
 from nezha_tf.modeling.compiled_parts import fused
 from nezha_tf.modeling.configured import Configured
 from nezha_tf.modeling.dropout import Dropout, dropped
-from nezha_tf.modeling.layers import dense
+from nezha_tf.modeling.layers import dense, product
 
 # This is added to the logits of masked keys, as in the originals. It is finite, so that the softmax
 # of a row with only masked keys is defined, and within the range of float16.
@@ -116,11 +116,10 @@ class SelfAttention(Configured, keras.layers.Layer):
         )
         if any(part.quantization_mode for part in parts):  # each has a scale of its own
             return split(ops.concatenate([part(states) for part in parts], axis=-1), None)
-        kernel = ops.concatenate([part.kernel for part in parts], axis=1)
         bias = None
         if self.config.use_bias:
             bias = ops.concatenate([part.bias for part in parts], axis=0)
-        return split(ops.matmul(states, kernel), bias)
+        return split(product(states, parts), bias)
 
     def _queries(self, states):
         batch, length, _ = ops.shape(states)

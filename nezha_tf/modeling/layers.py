@@ -1,6 +1,7 @@
 """Small parts that all layers share, with the originals' settings."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from nezha_tf.config import NORMS
@@ -33,11 +34,36 @@ class Dense(keras.layers.Dense):
     """Keras's layer whose bias and activation are one pass."""
 
     def call(self, inputs, training=None):
-        return _activated(ops.matmul(inputs, self.kernel), self.bias, act=self.activation)
+        return _activated(product(inputs, [self]), self.bias, act=self.activation)
 
     def quantize(self, mode=None, type_check=True, config=None):
         # With the check, Keras quantizes its own class alone.
         super().quantize(mode, type_check=False, config=config)
+
+
+def product(inputs, parts):
+    """Returns the products of inputs [..., n] and the kernels of `Dense` layers, side by side.
+
+    With adapters (LoRA) they are x W + s (x A) B. Keras multiplies by W + s A B, whose gradient is
+    as large as that of W and as slow; in half precision it also loses what is small beside W.
+    """
+    is_adapted = all(part.lora_enabled for part in parts)
+    kernels = [part._kernel if is_adapted else part.kernel for part in parts]
+    made = ops.matmul(inputs, _side_by_side(kernels, axis=1))
+    if not is_adapted:
+        return made
+    ranks = np.cumsum([part.lora_rank for part in parts])[:-1]
+    low = ops.matmul(inputs, _side_by_side([part.lora_kernel_a for part in parts], axis=1))
+    low = ops.split(low, ranks, axis=-1) if len(parts) > 1 else [low]
+    more = [
+        ops.matmul(part.lora_alpha / part.lora_rank * each, part.lora_kernel_b)
+        for each, part in zip(low, parts, strict=True)
+    ]
+    return made + _side_by_side(more, axis=-1)
+
+
+def _side_by_side(values, axis):
+    return ops.concatenate(values, axis=axis) if len(values) > 1 else values[0]
 
 
 def dense(units, config, *, hidden_act="linear", **kwargs):

@@ -1,6 +1,7 @@
 """The training loop of all tasks."""
 
 import contextlib
+import functools
 import time
 from typing import NamedTuple
 
@@ -146,7 +147,7 @@ class Loop:
                 count = int(report.steps)
                 made = count - int(report.skipped)
                 step, read = step + made, read + count
-                self._journal.advance(made, count * stage.size, float(report.tokens))
+                self._journal.advance(made, float(report.examples), float(report.tokens))
                 averages.add(report.ratios)
                 if made and last_report is None and not self._plan.saves(step):
                     self._say_begun(step, averages)
@@ -305,8 +306,10 @@ class Feed:
                 shard=context.input_pipeline_id,
                 by=self._sharding,
             )
-            batches = batches.rebatch(replica_batch_size, drop_remainder=True)
-            # rebatch loses the mark that the dataset is endless.
+            if replicas == 1:
+                return batches
+            batches = batches.flat_map(functools.partial(_parts, count=replicas))
+            # flat_map loses the mark that the dataset is endless.
             return record_stream.prefetched(record_stream.endless(batches))
 
         return iter(self._strategy.distribute_datasets_from_function(dataset))
@@ -317,6 +320,14 @@ class Feed:
             advice = "lower --train_batch_size or raise --gradient_accumulation_steps"
             raise devices.out_of_memory(error, advice) from error
         return self._reader.explain(error)
+
+
+@record_stream.traced_as_is
+def _parts(batch, count):
+    """Returns a dataset of `count` equal parts of a batch."""
+    return tf.data.Dataset.from_tensor_slices(
+        {name: tf.stack(tf.split(values, count)) for name, values in batch.items()}
+    )
 
 
 class StopRequest:

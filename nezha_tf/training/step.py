@@ -17,7 +17,8 @@ class StepReport(NamedTuple):
 
     Attributes:
       ratios: dict of the losses and metrics, each a `WeightedMean` over the global batches.
-      tokens: number of tokens in the batches, without padding.
+      examples: number of examples in the batches.
+      tokens: number of their tokens, without padding.
       steps: number of steps.
       skipped: number of them that changed no weight.
       stop: above 0 if a worker asks for the end of the run.
@@ -30,6 +31,7 @@ class StepReport(NamedTuple):
     """
 
     ratios: dict
+    examples: tf.Tensor
     tokens: tf.Tensor
     steps: tf.Tensor
     skipped: tf.Tensor
@@ -45,6 +47,7 @@ class StepReport(NamedTuple):
         ratios = {name: ratio.plus(later.ratios[name]) for name, ratio in self.ratios.items()}
         return StepReport(
             ratios,
+            self.examples + later.examples,
             self.tokens + later.tokens,
             self.steps + later.steps,
             self.skipped + later.skipped,
@@ -198,8 +201,11 @@ class TrainStep:
             batch = self._memory.with_batch(batch)
         weights = {n: tf.reduce_sum(w) for n, w in self._objective.loss_weights(batch).items()}
         tokens = tf.cast(tf.reduce_sum(batch["input_mask"]), tf.float32)
+        examples = tf.cast(tf.shape(batch["input_mask"])[0], tf.float32)
         # The identity places `stop` on the replica's device, which a sum over replicas requires.
-        weights, tokens, stop = self._sum_over_replicas((weights, tokens, tf.identity(stop)))
+        weights, examples, tokens, stop = self._sum_over_replicas(
+            (weights, examples, tokens, tf.identity(stop))
+        )
         gradients, ratios, remembered = self._gradients(batch, weights)
         if self._memory is not None:
             self._memory.keep(remembered)
@@ -208,6 +214,7 @@ class TrainStep:
         norm, is_finite, learning_rate, trust_ratios, bad_gradient = self._change(gradients)
         return StepReport(
             {name: ratio.where(is_finite) for name, ratio in ratios.items()},
+            examples,
             tokens,
             tf.ones(()),
             tf.cast(~is_finite, tf.float32),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nezha_tf.data.in_memory import ArrayReader, bucket_lengths
+from nezha_tf.data.in_memory import ArrayReader, TokenBudgetReader, bucket_lengths
 
 LONGEST = 100
 # Of the law.
@@ -58,9 +58,10 @@ def test_batches_of_like_lengths_pad_far_less_than_shuffled_ones():
     assert sum(a > b for a, b in itertools.pairwise(lengths)) > 20
 
 
-def test_a_resumed_run_and_several_workers_get_the_same_batches():
+@pytest.mark.parametrize("kind", [ArrayReader, TokenBudgetReader])
+def test_a_resumed_run_and_several_workers_get_the_same_batches(kind):
     skip = 31
-    reader = ArrayReader(arrays(101), LONGEST)
+    reader = kind(arrays(101), LONGEST)
     whole = as_numpy(reader.training_batches(6, 5).take(40))[skip:]
     resumed = as_numpy(reader.training_batches(6, 5, skip_batches=skip).take(40 - skip))
     halves = [
@@ -162,8 +163,50 @@ def test_batches_hold_each_example_whole(values, batch_size, buckets_by_length):
 def test_the_number_of_sequences_is_known_and_the_same():
     rows = [[np.ones(3, "int32")] * 2] * 3
     reader = ArrayReader({"input_ids": rows}, LONGEST_DRAWN, bucket_by_length=False)
-    for batches in (reader.training_batches(2, seed=1), reader.evaluation_batches(2)):
-        assert batches.element_spec["input_ids"].shape.as_list() == [None, 2, LONGEST_DRAWN]
-        assert batches.element_spec["input_mask"].shape.as_list() == [None, 2, LONGEST_DRAWN]
+    training, evaluation = reader.training_batches(2, seed=1), reader.evaluation_batches(2)
+    for batches, size in ((training, 2), (evaluation, None)):
+        assert batches.element_spec["input_ids"].shape.as_list() == [size, 2, LONGEST_DRAWN]
+        assert batches.element_spec["input_mask"].shape.as_list() == [size, 2, LONGEST_DRAWN]
     with pytest.raises(ValueError, match="some examples have 1 sequences, others 2"):
         ArrayReader({"input_ids": [*rows, rows[0][:1]]}, LONGEST_DRAWN)
+
+
+@laws.examples(15)
+@given(drawn_arrays(), st.integers(1, 4))
+def test_batches_by_tokens_are_full_of_one_bucket(values, batch_size):
+    """Of each bucket as many examples as have no more tokens than a batch of the longest ones."""
+    arrays, plain, choices = values
+    reader = TokenBudgetReader(arrays, LONGEST_DRAWN)
+    sizes = {bucket: batch_size * (LONGEST_DRAWN // bucket) for bucket in BUCKETS}
+    longest = [max(map(len, row)) for row in plain["input_ids"]]
+    bucket_of = [next(bucket for bucket in BUCKETS if bucket >= n) for n in longest]
+    counts = collections.Counter(bucket_of)
+    per_epoch = sum(-(-n // sizes[bucket]) for bucket, n in counts.items())
+    assert reader.batches_per_epoch(batch_size) == per_epoch
+    batches = as_numpy(reader.training_batches(batch_size, seed=1).take(2 * per_epoch))
+    orders = []
+    for first in (0, per_epoch):
+        times = collections.Counter()
+        for batch in batches[first : first + per_epoch]:
+            assert_is_batch(batch, arrays, plain, choices, BUCKETS)
+            index = batch["example_index"].tolist()
+            [bucket] = {bucket_of[i] for i in index}
+            assert len(index) == sizes[bucket]
+            assert len(index) * bucket <= batch_size * LONGEST_DRAWN
+            times.update(index)
+        assert sorted(times) == list(range(len(longest)))
+        for bucket, n in counts.items():  # Only the bucket's last batch is filled up.
+            seen = [times[i] for i in range(len(longest)) if bucket_of[i] == bucket]
+            assert sum(seen) == -(-n // sizes[bucket]) * sizes[bucket]
+            assert max(seen) - min(seen) <= 1
+        orders.append([batch["example_index"].tolist() for batch in batches[first:]][:per_epoch])
+    assert len(longest) < 12 or orders[0] != orders[1]
+
+
+def test_batches_by_tokens_are_fewer_and_hardly_emptier():
+    held, longest = arrays(2000), 128
+    plain, full = (kind(held, longest) for kind in (ArrayReader, TokenBudgetReader))
+    assert full.batches_per_epoch(16) < 0.8 * plain.batches_per_epoch(16)
+    batches = as_numpy(full.training_batches(16, seed=2).take(full.batches_per_epoch(16)))
+    sizes = [batch["input_ids"].size for batch in batches]
+    assert min(sizes) >= 0.75 * 16 * longest and max(sizes) == 16 * longest

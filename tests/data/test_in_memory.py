@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from nezha_tf.data.draws import graph_example_seed
-from nezha_tf.data.in_memory import InMemoryReader
+from nezha_tf.data.in_memory import InMemoryReader, TokenBudgetReader
 from nezha_tf.training.batch_sizes import BatchSizes
 from nezha_tf.training.loop import Feed
 from nezha_tf.util.errors import UserError
@@ -79,6 +79,14 @@ def test_replicas_get_the_batches_of_one():
     for pairs, _ in whole:
         parts = place.experimental_local_results(next(batches)["pair"])
         assert np.concatenate([part.numpy() for part in parts]).tolist() == pairs
+    # Batches by tokens have several numbers of examples.
+    ids = [np.ones(n, "int32") for n in (3, 40, 70, 20, 90, 30, 50)]
+    by_tokens = TokenBudgetReader({"input_ids": ids}, 100)
+    batches = Feed(place, by_tokens, BatchSizes(2), seed=5).batches(0)
+    for whole in by_tokens.training_batches(2, 5).take(6):
+        parts = place.experimental_local_results(next(batches)["example_index"])
+        assert len(parts[0]) == len(parts[1])
+        assert np.concatenate(parts).tolist() == whole["example_index"].numpy().tolist()
     # TensorFlow 2.21 sometimes crashes when an iterator of several replicas is deleted while its
     # thread reads. Here the thread soon waits, as the buffers are full.
     time.sleep(0.2)

@@ -35,6 +35,8 @@ def draw(case, length, do_lower_case):
         "predict_batch_size": rng.randint(1, 9),
         "bucket_by_length": case.some(0.7),
     }
+    if flags["bucket_by_length"]:
+        flags["batch_by_tokens"] = case.some(0.3)
     if is_pair:
         flags["text_pair_column"] = "other"
     if kind != "regression":

@@ -71,6 +71,7 @@ def weights_after_20_steps(count=1, **settings):
     else:
         report = step.run(batches, 15).then(step.run(batches, 5))
     assert step.step == 20 and report.gradient_norm > 0.5  # so that clipping matters
+    assert report.examples == 20 * SIZE
     values = {name: variable.numpy() for name, variable in tf1_names(model).items()}
     return values, {name: float(ratio.over(ratio.weight)) for name, ratio in report.ratios.items()}
 
@@ -139,6 +140,7 @@ def test_a_skipped_step_leaves_the_averages_of_its_interval_alone():
     for name, ratio in both.ratios.items():
         assert float(ratio.sum) == float(good.ratios[name].sum), name
     assert both.gradient_norm == good.gradient_norm and both.skipped == 1
+    assert both.examples == 2 * SIZE
 
 
 def test_a_batch_without_a_pair_that_counts_is_trained_on():

@@ -3,7 +3,7 @@
 import dataclasses
 
 from nezha_tf.training.settings import AdapterSettings, LayerMixSettings, RunSettings
-from nezha_tf.util.settings import default_of, flag
+from nezha_tf.util.settings import GIVEN, default_of, flag
 
 PREDICTION_FORMATS = ("jsonl", "tsv")
 
@@ -27,6 +27,12 @@ class FineTuningSettings(LayerMixSettings, AdapterSettings, RunSettings):
         True,
         "Put examples of similar length into a batch and pad it as far as needed; off: pad all "
         "batches to --max_seq_length, which TPUs need.",
+    )
+    batch_by_tokens: bool = flag(
+        False,
+        "Put more examples into training batches of short texts: as many as have no more tokens, "
+        "padding included, than --train_batch_size examples of --max_seq_length.",
+        read_with={"bucket_by_length": GIVEN},
     )
     skip_bad_rows: bool = flag(
         False, "Skip rows of the data that cannot be read, and report their number."

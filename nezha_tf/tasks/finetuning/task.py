@@ -6,7 +6,7 @@ import os
 from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, heads
 from nezha_tf.checkpoints.run_checkpoints import BestMetric
-from nezha_tf.data.in_memory import ArrayReader
+from nezha_tf.data.in_memory import ArrayReader, TokenBudgetReader
 from nezha_tf.serving.text_reader import TextReader
 from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
 from nezha_tf.tasks.finetuning.predictions import write_predictions
@@ -140,7 +140,9 @@ class FineTuning(Task):
     def _reader(self, part):
         settings = self.settings
         arrays = self.examples[part].arrays
-        return ArrayReader(arrays, settings.max_seq_length, settings.bucket_by_length)
+        by_tokens = settings.batch_by_tokens and part == "train"
+        kind = TokenBudgetReader if by_tokens else ArrayReader
+        return kind(arrays, settings.max_seq_length, settings.bucket_by_length)
 
     def _set_course(self):
         """Fills in the settings that depend on the number of examples."""

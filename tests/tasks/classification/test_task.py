@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import pytest
 from commands import QUICK_CONFIG, run
-from helpers import assert_is_a_model, rows_of, write_model_files, write_rows
+from helpers import assert_is_a_model, rows_of, tensors, write_model_files, write_rows
 
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
 from nezha_tf.tasks.classification.settings import ClassificationSettings
@@ -209,6 +209,30 @@ def test_numbers_are_learnt(settings, tmp_path):
         for row in rows_of(folder / "predictions.jsonl")
     ]
     assert np.mean(np.square(errors)) == pytest.approx(results["mean_squared_error"], rel=1e-3)
+
+
+def test_batches_by_tokens_take_fewer_steps_and_go_on_bit_by_bit(settings, tmp_path):
+    """Of 64 tokens 8 examples in a batch, of 32 or fewer 16."""
+    folder, other = tmp_path / "run", tmp_path / "other"
+    changes = dict.fromkeys(("do_train", "do_eval", "do_predict", "batch_by_tokens"), True)
+    changes |= {"max_seq_length": 64, "train_batch_size": 8, "num_train_epochs": 2.0}
+    changes |= {"save_checkpoints_steps": 7, "keep_checkpoint_max": 9, "num_train_steps": None}
+    start(settings(**changes), Classification)
+    long = sum(len(text) + 2 > 32 for text in make_texts(320, "train"))
+    steps = 2 * (-(-long // 8) - (-(320 - long) // 16))
+    entries = rows_of(folder / "metrics.jsonl")
+    assert entries[-1]["step"] == steps < 2 * 320 // 8
+    assert len(rows_of(folder / "predictions.jsonl")) == 70
+
+    other.mkdir()
+    for path in folder.glob("model.ckpt-14.*"):
+        shutil.copy(path, other)
+    start(settings(**changes, output_dir=str(other)), Classification)
+    once, twice = (tensors(path / f"model.ckpt-{steps}") for path in (folder, other))
+    for name, value in once.items():
+        np.testing.assert_array_equal(twice[name], value, err_msg=name)
+    with pytest.raises(UserError, match="--batch_by_tokens does nothing without --bucket_by_len"):
+        start(settings(**changes, bucket_by_length=False), Classification)
 
 
 def test_bad_rows_are_one_line_or_counted(settings, data, tmp_path):
