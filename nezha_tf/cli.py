@@ -47,6 +47,7 @@ _OF_THE_SYSTEM = {
     errno.EAGAIN: "allow more processes (ulimit -u), or use fewer workers",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
+_FLAG = re.compile(r"--?(\w+)")
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -134,7 +135,9 @@ def _guarded(main, settings_class, argv, with_tensorflow):
     if len(argv) > 1:
         _fail(f"{argv[1]!r} is not a flag; write flags as --name=value")
     with in_one_line():
-        given = settings.from_flags(settings_class)
+        given, notes = settings.overruled(settings.from_flags(settings_class), _own(sys.argv[1:]))
+        for line in notes:
+            console.tell(line, file=sys.stderr)
         inputs.check(settings.flags_of(given))
         if with_tensorflow:
             # Only programs of runs: other programs may read what a tool prints. Of several workers
@@ -143,6 +146,12 @@ def _guarded(main, settings_class, argv, with_tensorflow):
                 print(translated("loading TensorFlow"))
             import_tensorflow()
         main(given)
+
+
+def _own(arguments):
+    """Returns the names of the flags among arguments, without those of flag files; a set."""
+    names = {found[1] for found in map(_FLAG.match, arguments) if found}
+    return names | {name.removeprefix("no") for name in names if name not in flags.FLAGS}
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from absl import flags
-from commands import settings_class_of
+from commands import run, settings_class_of
 from conftest import REPOSITORY
 
 from nezha_tf.programs.table import PROGRAMS
@@ -197,3 +197,30 @@ def test_the_message(program, given, message):
     else:
         with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
             settings.require_read(given)
+
+
+def test_what_the_users_own_flags_rule_out_of_flag_files_gets_its_default():
+    """And nothing else: what flag files contradict themselves, and what the user does."""
+    settings_class = class_of("run_pretraining")
+    given = settings_class(train_minutes=5.0, num_train_steps=70, num_warmup_steps=7, tpu="local")
+    found, lines = settings.overruled(given, {"train_minutes"})
+    assert found == settings_class(train_minutes=5.0, tpu="local")
+    assert lines == [
+        "--num_train_steps=70 of the flag file is not read with --train_minutes=5.0",
+        "--num_warmup_steps=7 of the flag file is not read with --train_minutes=5.0",
+    ]
+    found, lines = settings.overruled(given, {"train_minutes", "num_train_steps"})
+    assert found == dataclasses.replace(given, num_warmup_steps=settings_class().num_warmup_steps)
+    assert [line.split("=")[0] for line in lines] == ["--num_warmup_steps"]
+    assert settings.overruled(given, {"num_train_steps"}) == (given, [])
+
+
+@pytest.mark.processes
+def test_a_recipe_takes_another_length_on_the_command_line(tmp_path):
+    recipe = tmp_path / "recipe.flags"
+    recipe.write_text("--num_train_steps=70\n--tpu=local\n--input_file=missing\n")
+    arguments = (f"--flagfile={recipe}", "--do_train", "--train_minutes", "5", "--vocab_file=gone")
+    result = run("run_pretraining.py", *arguments, folder=tmp_path)
+    told, error = result.stderr.splitlines()
+    assert told == "--num_train_steps=70 of the flag file is not read with --train_minutes=5.0"
+    assert "--input_file: no file matches" in error and result.returncode == 1

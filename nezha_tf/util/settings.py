@@ -134,7 +134,38 @@ def require_read(given, settings=None):
       given: the settings as the user gave them.
       settings: the same, completed by what a model folder says; by default `given`.
     """
-    settings = settings or given
+    for name, value, other, values in _unread(given, settings or given):
+        instead = f", or pass {_choices(other, values)}" if _has_on(values) else ""
+        raise UserError(
+            f"{_shown(name, value)} does nothing {_beside(settings or given, other)}; leave it out"
+            f"{instead}"
+        )
+
+
+def overruled(given, own):
+    """Returns (settings, lines), without what the user's own flags rule out of flag files.
+
+    Whoever passes --train_minutes behind a recipe with a number of steps wants the minutes. A flag
+    of the recipe that nothing reads then gets its default, and a line says so.
+
+    Args:
+      given: the settings with the values of all flags.
+      own: the names of the flags that were given beside flag files.
+    """
+    lines = {
+        name: f"{_shown(name, value)} of the flag file is not read {_beside(given, other)}"
+        for name, value, other, _ in _unread(given, given)
+        if other in own and name not in own
+    }
+    defaults = {f.name: f.default for f in _flags_of(given) if _name(f) in lines}
+    return dataclasses.replace(given, **defaults), list(lines.values())
+
+
+def _unread(given, settings):
+    """Yields (flag, its value, another flag, the values of this with which the first is read).
+
+    The first flag is given, but not read beside the other; see `require_read`.
+    """
     about = {_name(field): field.metadata for field in _flags_of(given)}
     for name, value in changed(given).items():
         if value == about[name]["usual"]:
@@ -142,11 +173,12 @@ def require_read(given, settings=None):
         for other, values in about[name]["read_with"].items():
             there = getattr(settings, other)
             if not (there if values == GIVEN else there in values):
-                beside = f"with {_shown(other, there)}" if there else f"without --{other}"
-                instead = f", or pass {_choices(other, values)}" if _has_on(values) else ""
-                raise UserError(
-                    f"{_shown(name, value)} does nothing {beside}; leave it out{instead}"
-                )
+                yield name, value, other, values
+
+
+def _beside(settings, other):
+    there = getattr(settings, other)
+    return f"with {_shown(other, there)}" if there else f"without --{other}"
 
 
 def _reading_note(settings_class, read_with):
