@@ -13,7 +13,8 @@ import nezha_tf
 from nezha_tf import NezhaConfig, NezhaEncoder, checkpoints
 from nezha_tf.checkpoints.name_table import tf1_names
 from nezha_tf.modeling.finetuning import NezhaForSequenceClassification
-from nezha_tf.modeling.lora import adapted_layers, enable_lora, is_adapter
+from nezha_tf.modeling.layers import Dense, product
+from nezha_tf.modeling.lora import adapted_layers, adapters_of, enable_lora, is_adapter
 from nezha_tf.modeling.pretraining import NezhaForMaskedLM
 from nezha_tf.util.errors import UserError
 
@@ -79,6 +80,57 @@ def test_everything_trained_has_a_gradient():
         assert np.any(gradient), variable.path
 
 
+def test_a_dense_layer_and_its_gradients_by_numpy_without_a_gradient_of_the_kernel():
+    """Alone, and side by side with another; no product is as large as the kernel's gradient."""
+    rng = np.random.default_rng(1)
+    parts = [Dense(units) for units in (11, 5)]
+    for part in parts:
+        part.build((None, 7))
+        part.enable_lora(RANK, lora_alpha=ALPHA)
+        for variable in part.weights:
+            variable.assign(rng.normal(size=variable.shape))
+    inputs, upstream = (rng.normal(size=(2, 4, n)).astype("float32") for n in (7, 16))
+
+    @tf.function
+    def gradients(inputs, upstream):
+        variables = [variable.value for part in parts for variable in adapters_of(part)]
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            made = product(inputs, parts)
+        return made, tape.gradient(made, [inputs, *variables], upstream)
+
+    made, (of_inputs, *found) = gradients(inputs, upstream)
+    x, slopes = inputs.reshape(8, 7), np.split(upstream.reshape(8, 16), [11], axis=1)
+    expected, rise = [], 0
+    for part, dy in zip(parts, slopes, strict=True):
+        w, a, b = (v.numpy() for v in (part._kernel, *adapters_of(part)))
+        scale = ALPHA / RANK
+        np.testing.assert_allclose(
+            part(inputs), inputs @ (w + scale * a @ b) + part.bias.numpy(), rtol=1e-4, atol=1e-4
+        )
+        expected += [scale * x.T @ dy @ b.T, scale * (x @ a).T @ dy]
+        rise = rise + dy @ (w + scale * a @ b).T
+    both = np.concatenate([part(inputs) - part.bias for part in parts], axis=-1)
+    np.testing.assert_allclose(made, both, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(of_inputs, rise.reshape(2, 4, 7), rtol=1e-4, atol=1e-4)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+    graph = gradients.get_concrete_function(inputs, upstream).graph
+    shapes = [tuple(n.outputs[0].shape) for n in needed(graph) if "MatMul" in n.type]
+    assert len(shapes) > 6 and not {(7, 16), (7, 11), (7, 5)} & set(shapes)
+
+
+def needed(graph):
+    """Returns the operations of a function's graph that its results depend on."""
+    found, left = {}, [tensor.op for tensor in graph.outputs]
+    while left:
+        operation = left.pop()
+        if operation.name not in found:
+            found[operation.name] = operation
+            left += [*operation.control_inputs, *(tensor.op for tensor in operation.inputs)]
+    return found.values()
+
+
 @pytest.mark.parametrize("name", SIZES)
 def test_writing_in_tf1_names_merges_by_numpy_and_reading_is_the_base(name, tmp_path):
     changes = SIZES[name][0]
@@ -133,7 +185,7 @@ def other_model():
     return NezhaForSequenceClassification(TWO_LAYERS, 3)
 
 
-def test_half_precision_reads_the_merged_kernels():
+def test_half_precision_is_near():
     whole = adapt(new_model())
     half = NezhaForSequenceClassification(TWO_LAYERS, 3, dtype="mixed_bfloat16")
     enable_lora(half, RANK, ALPHA)
