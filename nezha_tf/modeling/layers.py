@@ -42,10 +42,18 @@ class Dense(keras.layers.Dense):
 
 
 def product(inputs, parts):
-    """Returns the products of inputs [..., n] and the kernels of `Dense` layers, side by side.
+    """Returns the products of inputs and the kernels of `Dense` layers, side by side.
 
-    With adapters (LoRA) they are x W + s (x A) B. Keras multiplies by W + s A B, whose gradient is
-    as large as that of W and as slow; in half precision it also loses what is small beside W.
+    With adapters they are x W + s (x A) B (LoRA, Hu et al., arXiv 2106.09685 §4.1, equation 3).
+    Keras multiplies by W + s A B, whose gradient is as large as that of W and as slow; in half
+    precision it also loses what is small beside W.
+
+    Args:
+      inputs: [..., n].
+      parts: list of built `Dense` layers of n inputs that are not quantized.
+
+    Returns:
+      [..., sum of the layers' units] in their compute dtype, without biases and activations.
     """
     is_adapted = all(part.lora_enabled for part in parts)
     kernels = [part._kernel if is_adapted else part.kernel for part in parts]

@@ -211,7 +211,7 @@ def test_numbers_are_learnt(settings, tmp_path):
     assert np.mean(np.square(errors)) == pytest.approx(results["mean_squared_error"], rel=1e-3)
 
 
-def test_batches_by_tokens_take_fewer_steps_and_go_on_bit_by_bit(settings, tmp_path):
+def test_batches_by_tokens_take_fewer_steps_and_go_on_bit_by_bit(settings, tmp_path, capsys):
     """Of 64 tokens 8 examples in a batch, of 32 or fewer 16."""
     folder, other = tmp_path / "run", tmp_path / "other"
     changes = dict.fromkeys(("do_train", "do_eval", "do_predict", "batch_by_tokens"), True)
@@ -227,7 +227,9 @@ def test_batches_by_tokens_take_fewer_steps_and_go_on_bit_by_bit(settings, tmp_p
     other.mkdir()
     for path in folder.glob("model.ckpt-14.*"):
         shutil.copy(path, other)
+    capsys.readouterr()
     start(settings(**changes, output_dir=str(other)), Classification)
+    assert f"continuing from {other}/model.ckpt-14" in capsys.readouterr().out
     once, twice = (tensors(path / f"model.ckpt-{steps}") for path in (folder, other))
     for name, value in once.items():
         np.testing.assert_array_equal(twice[name], value, err_msg=name)
