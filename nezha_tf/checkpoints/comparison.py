@@ -38,7 +38,7 @@ def compare(source, weights, config, written):
     Args:
       source: `Source`, the original.
       weights: its `Weights`, rounded to the dtype of the new weights, with its own segment rows.
-        If its layers were stacked, these are the original, and this project computes them.
+        If its layers or tokens are others, these are the original, and this project computes them.
       config, written: `NezhaConfig` and path of the weights of the new model.
 
     Returns:
@@ -50,14 +50,14 @@ def compare(source, weights, config, written):
     if needed:
         return f"not compared: the model cannot run without {needed[0]}"
     segments = min(source.config.type_vocab_size, config.type_vocab_size)
-    inputs = _random_inputs(source.config, segments)
-    notes = []
-    layers = config.num_hidden_layers
-    if layers == source.config.num_hidden_layers:
+    original = dataclasses.replace(
+        source.config, num_hidden_layers=config.num_hidden_layers, vocab_size=config.vocab_size
+    )
+    inputs, notes = _random_inputs(original, segments), []
+    if original == source.config:
         before, one = _source_side(source, weights, inputs, notes)
     else:
-        stacked = dataclasses.replace(source.config, num_hidden_layers=layers)
-        before, one = _ours(weights, stacked, source.checkpoint, weights, inputs), "nezha_tf"
+        before, one = _ours(weights, original, source.checkpoint, weights, inputs), "nezha_tf"
     after, other = _written_side(weights, config, written, inputs, notes)
     rows = []
     for name in _compared(weights, before, after):

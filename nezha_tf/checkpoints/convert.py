@@ -19,8 +19,10 @@ from nezha_tf.checkpoints.conversion_weights import (
 )
 from nezha_tf.checkpoints.folder import ModelFolder
 from nezha_tf.checkpoints.kinds import task_of
+from nezha_tf.checkpoints.new_vocabulary import with_vocabulary
 from nezha_tf.checkpoints.run_folder import VOCAB_FILE
 from nezha_tf.checkpoints.task_table import TASKS
+from nezha_tf.text.vocabulary import Vocabulary
 from nezha_tf.util import console, files, storage
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.language import translated
@@ -60,6 +62,10 @@ class SourceModel(ModelFolder):
         else:
             self.task = None
 
+    def write_with(self, vocabulary):
+        """Takes another `Vocabulary` for the files that are written."""
+        self.vocabulary, self.tokens = vocabulary, vocabulary.tokens
+
     @property
     def is_hugging_face(self):
         """Whether the weights have Hugging Face's layout."""
@@ -95,16 +101,14 @@ def _convert(settings, target, steps):
         drop=settings.drop,
         allow_missing=settings.allow_missing,
     )
-    stacked, layers = with_layers(weights, source.config, settings.num_hidden_layers)
-    before = rounded(stacked, settings.dtype)
-    after, segments = with_segments(before, source.config, settings.type_vocab_size)
-    config = source.config
-    if layers:
-        config = dataclasses.replace(config, num_hidden_layers=settings.num_hidden_layers)
+    changed, config, changes = _changed(source, weights, settings)
+    before = rounded(changed, settings.dtype)
+    after, segments = with_segments(before, config, settings.type_vocab_size)
     if segments:
+        changes["segment rows"] = segments
         config = dataclasses.replace(config, type_vocab_size=settings.type_vocab_size)
     layouts.check_format(settings.format, after, config, settings.dtype)
-    report = _report(source, weights, settings, layers, segments)
+    report = _report(source, weights, settings, changes)
     try:
         with files.whole_folder(target) as folder:
             steps.update()
@@ -119,6 +123,22 @@ def _convert(settings, target, steps):
     except OSError as error:
         raise UserError(f"cannot write {target}: {error.strerror}") from error
     return text
+
+
+def _changed(source, weights, settings):
+    """Returns (`Weights` and `NezhaConfig` with the layers and tokens asked for, {what: how})."""
+    config, changes = source.config, {}
+    weights, layers = with_layers(weights, config, settings.num_hidden_layers)
+    if layers:
+        changes["layers"] = layers
+        config = dataclasses.replace(config, num_hidden_layers=settings.num_hidden_layers)
+    if settings.new_vocab_file:
+        new = Vocabulary.from_file(settings.new_vocab_file)
+        old, case = source.vocabulary, source.do_lower_case
+        weights, changes["tokens"] = with_vocabulary(weights, old, new, case)
+        config = dataclasses.replace(config, vocab_size=len(new))
+        source.write_with(new)
+    return weights, config, changes
 
 
 def _card(source, weights, folder, settings, report):
@@ -153,16 +173,13 @@ def _pipeline_tag(source, weights, task):
     return (name and TASKS[name].pipeline_tag) or card_head.VECTORS
 
 
-def _report(source, weights, settings, layers, segments):
+def _report(source, weights, settings, changes):
     parameters = sum(value.size for value in weights.values.values())
     rows = [
         ("model", f"{source.config.position_encoding}, {weights.kind.name.replace('_', ' ')}"),
         ("weights", f"{len(weights.values)} of {parameters:,} numbers, {settings.dtype}"),
     ]
-    if layers:
-        rows.append(("layers", layers))
-    if segments:
-        rows.append(("segment rows", segments))
+    rows += changes.items()
     for what, names in weights.left_out:
         # There are so many of these that their number is enough.
         are_many = what in ("optimizer slots", "moving averages", "ELECTRA's other model")

@@ -29,6 +29,12 @@ class ConversionSettings:
     vocab_file: str | None = flag(
         None, "Vocabulary of the model; default: vocab.txt beside the weights."
     )
+    new_vocab_file: str | None = flag(
+        None,
+        "Vocabulary of the new model, to train on with it: tokens that the present one has keep "
+        "their rows; the others begin as the mean of the pieces into which it splits them, or as "
+        "[UNK].",
+    )
     do_lower_case: bool | None = flag(
         None,
         "Whether the model reads lower-cased text; default: what the files beside the weights say.",

@@ -131,10 +131,11 @@ def _fold_with_offsets(word, offsets):
     return folded, spread
 
 
-def longest_match(basic_token, vocabulary):
+def longest_match(basic_token, vocabulary, is_inside=False):
     """Splits a basic token by greedy longest match into (token, first character, last character).
 
-    It is one [UNK] if there is no split, or if it is longer than `MAX_CHARS_PER_BASIC_TOKEN`.
+    It is one [UNK] if there is no split, or if it is longer than `MAX_CHARS_PER_BASIC_TOKEN`. With
+    `is_inside` the text is the end of a longer basic token, so that the first token has ##, too.
     """
     unknown = [(UNK, 0, len(basic_token) - 1)]
     if len(basic_token) > MAX_CHARS_PER_BASIC_TOKEN:
@@ -142,7 +143,7 @@ def longest_match(basic_token, vocabulary):
     tokens = []
     start = 0
     while start < len(basic_token):
-        prefix = "##" if start else ""
+        prefix = "##" if start or is_inside else ""
         for end in range(len(basic_token), start, -1):
             token = prefix + basic_token[start:end]
             if token in vocabulary:
