@@ -196,6 +196,22 @@ def test_a_resumed_run_remembers(stream):
     assert "next_token_perplexity" in evaluated.stdout
 
 
+def test_each_part_of_an_evaluation_begins_without_a_memory(stream):
+    """Its results are those of the part alone, whatever was read before it."""
+    flags = ("--do_eval", "--eval_batch_size=2", "--max_eval_steps=2", "--save_checkpoints_steps=2")
+    first = ("--do_eval", "--eval_file=eval.tfrecord", "--num_train_steps=2")
+    results = {}
+    for files in ("eval.tfrecord", "train.tfrecord", "train.tfrecord:1,eval.tfrecord:1"):
+        changes = (*first, *flags, "--output_dir=of_parts", f"--eval_file={files}")
+        ended = run_pretraining(stream, *changes, *(("--nodo_train",) if results else ()))
+        assert ended.returncode == 0, ended.stderr
+        results[files] = json.loads((stream / "of_parts" / "eval_results.json").read_text())
+    *alone, both = results.values()
+    assert alone[0]["loss"] != alone[1]["loss"]
+    for part, expected in zip(("eval", "train"), alone, strict=True):
+        assert both[f"loss/{part}"] == pytest.approx(expected["loss"], rel=1e-5)
+
+
 @pytest.mark.parametrize(
     "changes, parts",
     [
