@@ -89,7 +89,7 @@ def make_loop(size, jit_compile, steps, folder):
                 screen,
                 records,
                 Monitor(step, optimizer, None, reader),
-                Throughput(flops),
+                Throughput(flops / size.length),
                 DivergenceWatch(0, 1),
             ),
             StopRequest(),

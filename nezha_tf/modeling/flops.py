@@ -10,6 +10,7 @@ def training_flops(
     is_frozen=False,
     memory_length=0,
     num_outputs=None,
+    lora_rank=0,
 ):
     """Returns the number of floating-point operations for one example in a training step.
 
@@ -26,21 +27,32 @@ def training_flops(
       is_frozen: whether the layers are frozen, so that nothing goes backward through them.
       memory_length: M, the number of remembered tokens, which are keys and values in each layer.
       num_outputs: the number of places for which the last layer computes an output; None: all T.
+      lora_rank: the rank of the adapters. If above 0, the kernels of the layers are frozen: the
+        gradient goes through them, and they have none of their own.
     """
     hidden, width, length = config.hidden_size, config.embedding_width, max_seq_length
-    matrices = feed_forward.of(config).num_matrices
-    projections = 4 * hidden * hidden + matrices * hidden * config.intermediate_size
+    inner, matrices = config.intermediate_size, feed_forward.of(config).num_matrices
     # Queries times keys, probabilities times values, and the products for positions.
     products = 2 + positions.of(config).added_products
-    remembered = 2 * memory_length * hidden * hidden
     attended = products * length * (memory_length + length) * hidden
-    layer = length * projections + remembered + attended
-    unread = 0
-    if num_outputs is not None:  # All T are keys and values there, too.
-        places = length - num_outputs
-        unread = places * (projections - 2 * hidden * hidden) + attended * places / length
-    head = max_predictions_per_seq * (hidden * width + width * config.vocab_size)
+
+    def layers(square, rectangle, attended):
+        """Returns the operations of all layers, by those of two kernels for a place."""
+        projections = 4 * square + matrices * rectangle
+        layer = length * projections + 2 * memory_length * square + attended
+        unread = 0
+        if num_outputs is not None:  # All T are keys and values there, too.
+            places = length - num_outputs
+            unread = places * (projections - 2 * square) + attended * places / length
+        # Layers that share weights are each computed.
+        return config.num_hidden_layers * layer - unread
+
+    body = layers(hidden * hidden, hidden * inner, attended)
     mapping = length * width * hidden if config.maps_embeddings else 0
-    # Layers that share weights are each computed.
-    body = mapping + config.num_hidden_layers * layer - unread
-    return 2 * ((1 if is_frozen else 3) * body + 3 * (head + hidden * hidden))
+    if lora_rank:
+        adapters = layers(2 * hidden * lora_rank, (hidden + inner) * lora_rank, 0)
+        passes = 2 * body + layers(0, 0, attended) + 3 * adapters + mapping
+    else:
+        passes = (1 if is_frozen else 3) * (body + mapping)
+    head = max_predictions_per_seq * (hidden * width + width * config.vocab_size)
+    return 2 * (passes + 3 * (head + hidden * hidden))

@@ -126,10 +126,10 @@ class Journal:
         """Starts the measurement of rates."""
         self._throughput.restart()
 
-    def advance(self, made, examples, tokens):
-        """Counts updates (`made`), and the examples and tokens of these and of skipped steps."""
+    def advance(self, made, report):
+        """Counts updates (`made`), and what a `StepReport` says of these and of skipped steps."""
         self._screen.advance(made)
-        self._throughput.add(examples, tokens)
+        self._throughput.add(*map(float, (report.examples, report.tokens, report.places)))
 
     def leave_out(self, seconds):
         """Excludes the time of a pause from the rates."""

@@ -147,7 +147,7 @@ class Loop:
                 count = int(report.steps)
                 made = count - int(report.skipped)
                 step, read = step + made, read + count
-                self._journal.advance(made, float(report.examples), float(report.tokens))
+                self._journal.advance(made, report)
                 averages.add(report.ratios)
                 if made and last_report is None and not self._plan.saves(step):
                     self._say_begun(step, averages)

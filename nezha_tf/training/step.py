@@ -19,6 +19,7 @@ class StepReport(NamedTuple):
       ratios: dict of the losses and metrics, each a `WeightedMean` over the global batches.
       examples: number of examples in the batches.
       tokens: number of their tokens, without padding.
+      places: number of examples times the length of their batch, with padding.
       steps: number of steps.
       skipped: number of them that changed no weight.
       stop: above 0 if a worker asks for the end of the run.
@@ -33,6 +34,7 @@ class StepReport(NamedTuple):
     ratios: dict
     examples: tf.Tensor
     tokens: tf.Tensor
+    places: tf.Tensor
     steps: tf.Tensor
     skipped: tf.Tensor
     stop: tf.Tensor
@@ -49,6 +51,7 @@ class StepReport(NamedTuple):
             ratios,
             self.examples + later.examples,
             self.tokens + later.tokens,
+            self.places + later.places,
             self.steps + later.steps,
             self.skipped + later.skipped,
             self.stop + later.stop,
@@ -201,10 +204,10 @@ class TrainStep:
             batch = self._memory.with_batch(batch)
         weights = {n: tf.reduce_sum(w) for n, w in self._objective.loss_weights(batch).items()}
         tokens = tf.cast(tf.reduce_sum(batch["input_mask"]), tf.float32)
-        examples = tf.cast(tf.shape(batch["input_mask"])[0], tf.float32)
+        shape = tf.cast(tf.shape(batch["input_mask"]), tf.float32)
         # The identity places `stop` on the replica's device, which a sum over replicas requires.
-        weights, examples, tokens, stop = self._sum_over_replicas(
-            (weights, examples, tokens, tf.identity(stop))
+        weights, examples, tokens, places, stop = self._sum_over_replicas(
+            (weights, shape[0], tokens, shape[0] * shape[-1], tf.identity(stop))
         )
         gradients, ratios, remembered = self._gradients(batch, weights)
         if self._memory is not None:
@@ -216,6 +219,7 @@ class TrainStep:
             {name: ratio.where(is_finite) for name, ratio in ratios.items()},
             examples,
             tokens,
+            places,
             tf.ones(()),
             tf.cast(~is_finite, tf.float32),
             stop,

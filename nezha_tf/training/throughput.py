@@ -13,21 +13,23 @@ from nezha_tf.util.cores import available_cores
 class Throughput:
     """Measures rates since its creation or the last restart, without pauses."""
 
-    def __init__(self, flops_per_example, peak_flops=None):
+    def __init__(self, flops_per_place, peak_flops=None):
         """Args:
-        flops_per_example: the result of `training_flops`.
+        flops_per_place: the result of `training_flops` over the length of an example. A shorter
+          batch has that much less arithmetic; that its products in attention have even less is
+          left out.
         peak_flops: peak FLOP/s of all devices together, or None. A run that is faster shows a
           higher peak.
         """
-        self._flops_per_example = flops_per_example
+        self._flops_per_place = flops_per_place
         self._peak_flops = peak_flops
-        self._examples = self._tokens = 0
-        self._started = time.monotonic()
+        self.restart()
 
-    def add(self, examples, tokens):
-        """Counts the examples of steps, with skipped ones, and their tokens."""
+    def add(self, examples, tokens, places):
+        """Counts what the `StepReport` of steps, with skipped ones, says under these names."""
         self._examples += examples
         self._tokens += tokens
+        self._places += places
 
     def leave_out(self, seconds):
         """Excludes the time of a pause (a save or an evaluation)."""
@@ -35,16 +37,15 @@ class Throughput:
 
     def restart(self):
         """Starts the measurement again."""
-        self._examples = self._tokens = 0
+        self._examples = self._tokens = self._places = 0
         self._started = time.monotonic()
 
     def rates(self):
         """Returns a dict of rates per second; with `peak_flops` also the utilization (0 to 1)."""
         seconds = max(time.monotonic() - self._started, 1e-9)
-        examples = self._examples / seconds
-        flops = examples * self._flops_per_example
+        flops = self._places / seconds * self._flops_per_place
         rates = {
-            "examples_per_second": examples,
+            "examples_per_second": self._examples / seconds,
             "tokens_per_second": self._tokens / seconds,
             "model_tflops_per_second": flops / 1e12,
         }
@@ -67,7 +68,12 @@ def throughput_of(settings, strategy, task, dtype):
       dtype: the dtype of the model's arithmetic.
     """
     flops = task.sequences_per_example * training_flops(
-        task.config, *task.lengths, settings.layer_mix, task.memory_length, task.num_outputs
+        task.config,
+        *task.lengths,
+        settings.layer_mix,
+        task.memory_length,
+        task.num_outputs,
+        settings.lora_rank,
     )
     given, kind = settings.peak_tflops, devices.kind(strategy)
     if given is None and kind != "TPU":  # of a TPU nothing is measured
@@ -75,7 +81,7 @@ def throughput_of(settings, strategy, task, dtype):
     else:
         peak = (given or 0) * 1e12
     peak *= devices.num_processors(strategy)
-    return Throughput(flops, peak)
+    return Throughput(flops / task.lengths[0], peak)
 
 
 # Only products that take this many seconds show the rate. On two cores, those of 1 ms showed three

@@ -256,6 +256,11 @@ def test_flops_against_a_count_by_hand(encoding, sides):
     more = training_flops(config, 3, 2, memory_length=5) - training_flops(config, 3, 2)
     assert more == 6 * 2 * remembered
     assert training_flops(config, 3, 2, True) == 2 * 2 * layer + 6 * (head + 4 * 4)
+    # Adapters of rank 2, each with a product from the input and one to the output. The kernels, of
+    # no gradient of their own, have one product less.
+    kernels, small = 4 * 3 * 4 * 4 + 2 * 3 * 4 * 8, 4 * 3 * 2 * (4 + 4) + 2 * 3 * 2 * (4 + 8)
+    adapted = training_flops(config, 3, 2) - 2 * 2 * kernels + 6 * 2 * small
+    assert training_flops(config, 3, 2, lora_rank=2) == adapted
     # The last layer for one place: keys and values of all three, the rest of one.
     last = 2 * 3 * 4 * 4 + 2 * 4 * 4 + 2 * 4 * 8 + sides * 2 * (3 * 4)
     assert training_flops(config, 3, 2, num_outputs=1) == 6 * (layer + last + head + 4 * 4)

@@ -72,6 +72,7 @@ def weights_after_20_steps(count=1, **settings):
         report = step.run(batches, 15).then(step.run(batches, 5))
     assert step.step == 20 and report.gradient_norm > 0.5  # so that clipping matters
     assert report.examples == 20 * SIZE
+    assert report.places == 20 * tf.size(BATCH["input_mask"]).numpy()
     values = {name: variable.numpy() for name, variable in tf1_names(model).items()}
     return values, {name: float(ratio.over(ratio.weight)) for name, ratio in report.ratios.items()}
 

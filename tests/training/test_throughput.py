@@ -9,13 +9,14 @@ from nezha_tf.training import throughput as throughput_module
 from nezha_tf.training.throughput import Throughput
 
 
-def rates(throughput, steps):
+def rates(throughput, steps, length=8):
+    """Of batches of 4 examples, for each of whose places there are 1.25e11 operations."""
     throughput.restart()
-    throughput.add(4 * steps, tokens=10 * steps)
+    throughput.add(4 * steps, tokens=10 * steps, places=4 * steps * length)
     found = throughput.rates()
     assert found["examples_per_second"] == steps * 4 / 2  # of 4 examples, in 2 seconds
     assert found["tokens_per_second"] == steps * 10 / 2
-    assert found["model_tflops_per_second"] == steps * 4 / 2 * 1e12 / 1e12
+    assert found["model_tflops_per_second"] == steps * 4 / 2 * 0.125 * length
     return found.get("model_flop_utilisation")
 
 
@@ -27,10 +28,15 @@ def two_seconds_each(monkeypatch):
 
 
 def test_a_run_that_exceeds_the_peak_raises_it(two_seconds_each):
-    throughput = Throughput(1e12, 16e12)
+    throughput = Throughput(0.125e12, 16e12)
     shares = [rates(throughput, steps) for steps in (4, 8, 10, 4, 10)]
     assert shares == [0.5, 1.0, 1.0, 0.4, 1.0]
-    assert rates(Throughput(1e12), 4) is None
+    assert rates(Throughput(0.125e12), 4) is None
+
+
+def test_short_batches_have_less_arithmetic(two_seconds_each):
+    throughput = Throughput(0.125e12, 16e12)
+    assert [rates(throughput, 4, length) for length in (8, 4, 2)] == [0.5, 0.25, 0.125]
 
 
 @pytest.mark.parametrize(
