@@ -87,8 +87,8 @@ def test_its_program_takes_every_flag(name, values):
     if "do_train" in flags:
         if flags["num_train_steps"]:  # otherwise the data decides
             recipe.check(settings_with(SETTINGS[program_of(name)], flags))
-        # CLUE is for a model whose files are given.
-        is_for_any = name.startswith(("clue", "prompt"))
+        # These are for a model whose files are given.
+        is_for_any = name.startswith(("clue", "prompt", "continued"))
         assert flags["do_train"] and (flags["bert_config_file"] or is_for_any)
 
 

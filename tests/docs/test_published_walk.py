@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -149,12 +150,15 @@ def test_the_steps_of_the_page(tmp_path):
         assert python == "python"
         if script == "tools/convert_checkpoint.py":  # its own tests are in tests/checkpoints
             continue
+        if any("out/general" in flag for flag in flags):  # another text of the reader's
+            shutil.copytree(tmp_path / "out" / "continued", tmp_path / "out" / "general")
         ended = commands.run(script, *flags, *SHORT.get(script, ()), folder=tmp_path)
         assert ended.returncode == 0, (script, ended.stdout[-2000:], ended.stderr[-2000:])
         assert "warning" not in ended.stderr, ended.stderr
         outputs.setdefault(script, []).append(ended.stdout)
-    before, trained = outputs["run_pretraining.py"]
-    for output in (before, trained):
+    before, trained, with_general = outputs["run_pretraining.py"]
+    assert "part out/general/train*.tfrecord of --input_file: 20.0%" in with_general
+    for output in (before, trained, with_general):
         line = next(line for line in output.splitlines() if line.startswith("weights from"))
         assert "missing there, so random: cls/seq_relationship/output_weights" in line
         assert line.count("cls/") == 2 and "bert/" not in line, line
