@@ -13,7 +13,8 @@ from nezha_tf.text.vocabulary import UNK
 from nezha_tf.util.errors import UserError
 
 # The weights with a row for each token, by TF1 name.
-_TABLES = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")
+_WORDS = "bert/embeddings/word_embeddings"
+_TABLES = (_WORDS, "cls/predictions/output_bias", "generator/masked_lm/output_bias")
 
 
 def with_vocabulary(weights, old, new, do_lower_case):
@@ -27,8 +28,8 @@ def with_vocabulary(weights, old, new, do_lower_case):
     Raises:
       UserError: the weights have no table of words.
     """
-    if _TABLES[0] not in weights.values:
-        raise UserError(f"--new_vocab_file: the weights have no {_TABLES[0]}")
+    if _WORDS not in weights.values:
+        raise UserError(f"--new_vocab_file: the weights have no {_WORDS}")
     pieces = [old.ids_of(pieces_of(token, old, do_lower_case)) for token in new.tokens]
     values = dict(weights.values)
     for name in filter(values.__contains__, _TABLES):

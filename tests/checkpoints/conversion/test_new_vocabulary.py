@@ -35,7 +35,6 @@ NEW = [
 # Of each token of NEW, the tokens of OLD whose mean its row is.
 ORIGINS = {"洪": ["[UNK]"], "x": ["[UNK]"], "天地": ["天", "地"], "abc": ["ab", "##c"]}
 ORIGINS |= {"##bc": ["##b", "##c"]}
-TABLES = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")
 
 
 def write_tokens(path, tokens):
@@ -48,15 +47,27 @@ def write_old(folder, kind="pretraining", tokens=OLD, **changes):
     return found
 
 
-def test_row_by_row(tmp_path):
-    config, weights = write_old(tmp_path / "old", hidden_size=12, num_attention_heads=2)
+@pytest.mark.parametrize(
+    "kind, tables",
+    (
+        ("pretraining", ["cls/predictions/output_bias"]),
+        ("permutation", ["cls/predictions/output_bias"]),
+        ("replaced_tokens", ["cls/predictions/output_bias", "generator/masked_lm/output_bias"]),
+        ("encoder", []),
+    ),
+)
+def test_row_by_row(tmp_path, kind, tables):
+    sizes = {"hidden_size": 16, "num_attention_heads": 4}
+    config, weights = write_old(tmp_path / "old", kind, **sizes)
+    tables = ["bert/embeddings/word_embeddings", *tables]
+    assert {n for n, value in weights.items() if len(OLD) in value.shape} == {*tables}
     write_tokens(tmp_path / "new.txt", NEW)
     report = convert(
         tmp_path / "old", tmp_path / "new", "nezha_tf", new_vocab_file=str(tmp_path / "new.txt")
     )
     assert "17 tokens become 14: 9 keep their rows, 2 begin as [UNK], 3 as the mean" in report
     expected = dict(weights)
-    for name in TABLES:
+    for name in tables:
         rows = [
             sum(weights[name][OLD.index(piece)] for piece in ORIGINS.get(token, [token]))
             / np.float32(len(ORIGINS.get(token, [token])))
@@ -64,7 +75,7 @@ def test_row_by_row(tmp_path):
         ]
         expected[name] = np.array(rows, "float32")
     found = weights_in(tmp_path / "new" / "model.ckpt-7")
-    for name in TABLES:
+    for name in tables:
         np.testing.assert_allclose(found.pop(name), expected.pop(name), rtol=1e-6, atol=1e-7)
     assert_equal(found, expected)
     assert (tmp_path / "new" / "vocab.txt").read_text(encoding="utf-8").split() == NEW
