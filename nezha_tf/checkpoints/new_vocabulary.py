@@ -21,7 +21,9 @@ def with_vocabulary(weights, old, new, do_lower_case):
     """Returns (the `Weights` with a row for each token of `new`, what was done as text).
 
     Args:
-      weights: `Weights` of a model that reads the `Vocabulary` `old`.
+      weights: `Weights` of a model that reads `old`: its table of words is [rows, width] and the
+        bias of its outputs [rows], in any float dtype, which stays. Rows beyond the tokens of `old`
+        are left out; the new tables have as many rows as `new` has tokens.
       old, new: `Vocabulary`.
       do_lower_case: whether the model reads lower-cased text.
 
@@ -57,7 +59,8 @@ def pieces_of(token, vocabulary, do_lower_case):
         return [token]
     is_inside = token.startswith("##") and len(token) > 2
     text = token[2:] if is_inside else token
-    words = [word.text for word in basic_tokens(text, do_lower_case)]
-    insides = [is_inside, *[False] * len(words)]
-    matches = map(longest_match, words, [vocabulary] * len(words), insides)
-    return [piece for match in matches for piece, _, _ in match] or [UNK]
+    pieces = []
+    for number, word in enumerate(basic_tokens(text, do_lower_case)):
+        found = longest_match(word.text, vocabulary, is_inside and number == 0)
+        pieces += [piece for piece, _, _ in found]
+    return pieces or [UNK]

@@ -17,21 +17,7 @@ from nezha_tf.text.vocabulary import SPECIAL_TOKENS
 from nezha_tf.util.errors import UserError
 
 OLD = [*SPECIAL_TOKENS, *"天地玄黄宇宙", "a", "##b", "##c", "ab", "春", "秋"]
-NEW = [
-    "[PAD]",
-    *"秋黄",
-    "[UNK]",
-    "[CLS]",
-    "洪",
-    "天地",
-    "abc",
-    "##bc",
-    "a",
-    "[MASK]",
-    "[SEP]",
-    "x",
-    "春",
-]
+NEW = "[PAD] 秋 黄 [UNK] [CLS] 洪 天地 abc ##bc a [MASK] [SEP] x 春".split()
 # Of each token of NEW, the tokens of OLD whose mean its row is.
 ORIGINS = {"洪": ["[UNK]"], "x": ["[UNK]"], "天地": ["天", "地"], "abc": ["ab", "##c"]}
 ORIGINS |= {"##bc": ["##b", "##c"]}
