@@ -92,7 +92,7 @@ def _converted(suffix, folder, exported):
 def _smaller(suffix, folder, variant, whole):
     """Returns the same for another variant; `whole` are the bytes in float32."""
     if suffix == ".onnx":
-        return _quietly(folder, "ONNX in int8", lambda: _onnx_in_int8(whole))
+        return _quietly(folder, "ONNX in 8 bits", lambda: _onnx_in_8_bits(whole))
     return _quietly(folder, "TFLite", lambda: _tflite(folder, variant))
 
 
@@ -184,8 +184,8 @@ def _onnx(exported):
     return content, _onnx_runner(content)
 
 
-def _onnx_in_int8(content):
-    """Returns the bytes of an ONNX model with its matrices as int8, and a function that runs it.
+def _onnx_in_8_bits(content):
+    """Returns the bytes of an ONNX model with its matrices as uint8, and a function that runs it.
 
     Each column of a matrix has a scale of its own. Activations are rounded to 8 bits before each
     product. Both have no sign: if matrices have one, processors without VNNI add two products in 16

@@ -34,7 +34,7 @@ class ConvertExportSettings:
     variant: str = flag(
         "float32",
         "Dtype of the weights. float16 (TFLite only): all weights, half the size; dynamic_range: "
-        "matrices become int8, a quarter of the size.",
+        "matrices have 8 bits, a quarter of the size.",
         choices=("float32", "float16", "dynamic_range"),
     )
     texts: str = flag(
