@@ -194,7 +194,7 @@ def _onnx_in_8_bits(content):
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     with tempfile.TemporaryDirectory() as scratch:
-        whole, path = (os.path.join(scratch, name) for name in ("whole.onnx", "int8.onnx"))
+        whole, path = (os.path.join(scratch, name) for name in ("whole.onnx", "small.onnx"))
         with open(whole, "wb") as file:
             file.write(content)
         quantize_dynamic(whole, path, per_channel=True, weight_type=QuantType.QUInt8)
