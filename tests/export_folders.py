@@ -125,12 +125,16 @@ def model_of(settings, config):
     return pretraining.NezhaForPreTraining(config)
 
 
-def write_folder(folder, settings, vocabulary=VOCABULARY):
-    """Writes a folder as a run of a task leaves it, with random weights."""
+def write_folder(folder, settings, vocabulary=VOCABULARY, **changes):
+    """Writes a folder as a run of a task leaves it, with random weights.
+
+    `changes` are those of the configuration.
+    """
     folder.mkdir(parents=True)
     (folder / "vocab.txt").write_bytes(vocabulary.read_bytes())
     size = len(FullTokenizer(vocabulary).vocabulary)
-    (folder / "bert_config.json").write_text(json.dumps({**CONFIG, "vocab_size": size}))
+    config = {**CONFIG, "vocab_size": size, **changes}
+    (folder / "bert_config.json").write_text(json.dumps(config))
     keras.utils.set_random_seed(7)
     model = model_of(settings, NezhaConfig.from_json_file(folder / "bert_config.json"))
     for variable in model.weights:
@@ -243,9 +247,9 @@ def _decoded(value):
     return value.decode() if isinstance(value, bytes) else value
 
 
-def make_export(folder, settings, task=None, vocabulary=VOCABULARY):
+def make_export(folder, settings, task=None, vocabulary=VOCABULARY, **changes):
     """Writes a folder and its export beside it; returns the export's path."""
-    write_folder(folder, settings, vocabulary)
+    write_folder(folder, settings, vocabulary, **changes)
     output_dir = folder.with_name(f"{folder.name}_export")
     export_folder(str(folder), str(output_dir), task)
     return output_dir

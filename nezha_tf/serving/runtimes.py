@@ -22,9 +22,10 @@ SIGNATURE = "from_ids"
 WHOLE = "float32"
 # Version of ONNX's operators; onnxruntime has it since 1.14.
 OPSET = 18
-# The axes of an input of a rank, and the sizes with which the runtimes are compared.
+# The axes of an input of a rank, and the sizes with which the runtimes are compared. They are so
+# small that they fit models of 16 positions, too.
 _AXES = {1: ("batch",), 2: ("batch", "tokens"), 3: ("batch", "choices", "tokens")}
-_SIZES = ({"batch": 3, "choices": 2, "tokens": 20}, {"batch": 1, "choices": 3, "tokens": 7})
+_SIZES = ({"batch": 3, "choices": 2, "tokens": 12}, {"batch": 1, "choices": 3, "tokens": 7})
 # Finds the name of an operation in the message of a converter or runtime that does not have it.
 _LACKING = re.compile(r"(?<=No Op registered for )\w+|(?<='tf\.)\w+(?=' op )")
 
@@ -175,13 +176,34 @@ def _onnx(exported):
     untraced = tf.function(
         lambda *arguments: function(**dict(zip(inputs, arguments, strict=True))), autograph=False
     )
-    model, _ = tf2onnx.convert.from_function(untraced, specs, opset=OPSET)
+    model, _ = tf2onnx.convert.from_function(
+        untraced, specs, opset=OPSET, custom_op_handlers={"Erfc": (_write_erfc, [])}
+    )
     for value in model.graph.input:
         sizes = value.type.tensor_type.shape.dim
         for size, axis in zip(sizes, _AXES[len(sizes)], strict=True):
             size.dim_param = axis
     content = model.SerializeToString()
     return content, _onnx_runner(content)
+
+
+def _write_erfc(graph, node, name, args):
+    """Writes 1 - erf(x) for the node of a graph of tf2onnx, as ONNX has no erfc.
+
+    TensorFlow's exact gelu has it: gelu_erf here, "gelu" in Hugging Face's configurations.
+    """
+    from tf2onnx import utils
+
+    del name, args
+    dtype = graph.get_dtype(node.output[0])
+    shapes, dtypes = [graph.get_shape(node.output[0])], [dtype]
+    (states,), outputs = node.input, node.output
+    graph.remove_node(node.name)
+    erf = graph.make_node("Erf", [states], shapes=shapes, dtypes=dtypes)
+    one = graph.make_const(f"{erf.name}_one", np.array(1, utils.map_onnx_to_numpy_type(dtype)))
+    graph.make_node(
+        "Sub", [one.output[0], erf.output[0]], outputs=outputs, shapes=shapes, dtypes=dtypes
+    )
 
 
 def _onnx_in_8_bits(content):

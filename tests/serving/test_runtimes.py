@@ -41,6 +41,12 @@ def choices(tmp_path_factory):
     return make_export(tmp_path_factory.mktemp("choices") / "model", CHOICES)
 
 
+@pytest.fixture(scope="module")
+def exact_gelu(tmp_path_factory):
+    """As most of Hugging Face's models have it."""
+    return make_export(tmp_path_factory.mktemp("exact") / "model", SETTINGS, hidden_act="gelu_erf")
+
+
 def convert(saved_model, output_file, variant="float32", **settings):
     paths = {"saved_model": str(saved_model), "output_file": str(output_file)}
     return convert_export(ConvertExportSettings(**paths, variant=variant, **settings))
@@ -70,7 +76,7 @@ def assert_same(run, exported, tolerance, shapes=((1, 2), (6, 24), (3, 9))):
 
 
 @pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
-def test_tflite_in_three_sizes(exported, choices, tmp_path):
+def test_tflite_in_three_sizes(exported, exact_gelu, choices, tmp_path):
     sizes, texts = [], tmp_path / "texts.txt"
     texts.write_text("房间很干净\n服务太差\n早餐好吃", encoding="utf-8")
     for variant, tolerance in TOLERANCES.items():
@@ -84,15 +90,17 @@ def test_tflite_in_three_sizes(exported, choices, tmp_path):
         )
         sizes.append(path.stat().st_size)
     assert sizes[1] < 0.6 * sizes[0] and sizes[2] < 0.6 * sizes[1]
-    convert(choices, path)
-    runner = tf.lite.Interpreter(str(path)).get_signature_runner("from_ids")
-    assert_same(runner, choices, 1e-5, ((2, 4, 9), (1, 2, 24)))
+    for saved_model, shapes in ((exact_gelu, ((6, 24),)), (choices, ((2, 4, 9), (1, 2, 24)))):
+        convert(saved_model, path)
+        runner = tf.lite.Interpreter(str(path)).get_signature_runner("from_ids")
+        assert_same(runner, saved_model, 1e-5, shapes)
 
 
 @pytest.mark.parametrize(
     "name, axes, shapes",
     (
         ("exported", ["batch", "tokens"], ((1, 2), (6, 24))),
+        ("exact_gelu", ["batch", "tokens"], ((1, 2), (6, 24))),
         ("choices", ["batch", "choices", "tokens"], ((2, 4, 9), (1, 2, 24))),
     ),
 )
