@@ -4,9 +4,12 @@ With --texts=choices, questions with several choices: ours against Hugging Face'
 """
 
 import forms
+import limits
 import machine
+import numpy as np
 from absl import app, flags
-from classifiers import Size, make_ours, make_peer
+from classifiers import Size, make_ours, make_peer, random_examples
+from contenders import our_config
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(
@@ -33,7 +36,7 @@ PRECISIONS = {
 
 def main(_):
     forms.check_packages()
-    machine.show()
+    rates = machine.show()
     sides = [
         (make_ours, forms.OURS, OUR_LENGTHS),
         (make_peer, forms.peers(*PRECISIONS[FLAGS.mode]), PEER_LENGTHS),
@@ -48,7 +51,18 @@ def main(_):
             for length, shortens in lengths.items()
         }
         title = f"{FLAGS.mode}, {text}, {FLAGS.examples} examples as long as {FLAGS.texts}"
-        forms.compare(title, makers, FLAGS.rounds, FLAGS.steps, FLAGS.examples)
+        forms.compare(title, makers, FLAGS.rounds, FLAGS.steps, FLAGS.examples, _least(rates, size))
+
+
+def _least(rates, size):
+    """Returns what `limits.least` does for a step, a pass through all examples."""
+    ids, _ = random_examples(size, FLAGS.texts, FLAGS.examples)
+    is_choices = FLAGS.texts == "choices"
+    lengths = [len(each) for example in ids for each in (example if is_choices else [example])]
+    config = our_config(size, "absolute" if is_choices else "functional_relative")
+    batches = int(np.ceil(FLAGS.examples / size.batch))
+    lengths = [length for length in lengths if length]
+    return limits.least(rates, config, lengths, batches, FLAGS.mode == "train")
 
 
 if __name__ == "__main__":

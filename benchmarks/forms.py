@@ -8,6 +8,7 @@ import importlib.util
 import re
 from typing import NamedTuple
 
+import limits
 import numpy as np
 from absl import app, flags
 from machine import has_cpp_compiler, peer_environment
@@ -61,7 +62,7 @@ def check_packages():
         raise app.UsageError("PyTorch and transformers are missing: pip install -e '.[bench]'")
 
 
-def compare(title, makers, rounds, steps, examples, batches=1):
+def compare(title, makers, rounds, steps, examples, least, batches=1):
     """Times all sides in turns and prints a table.
 
     Args:
@@ -69,6 +70,7 @@ def compare(title, makers, rounds, steps, examples, batches=1):
       makers: dict of the sides' names to (function, arguments); see `run_in_turns`.
       rounds, steps: see `run_in_turns`.
       examples: examples in a step.
+      least: what `limits.least` returned for a step.
       batches: batches in a step; times are those of one.
     """
     makers = wanted(makers)
@@ -78,13 +80,17 @@ def compare(title, makers, rounds, steps, examples, batches=1):
     environments = dict.fromkeys(peer_names, peer_environment())
     times = run_in_turns(makers, rounds, steps, environments)
     best = min(peer_names, key=lambda name: np.median(times[name]))
-    print(f"{title}\n\n| side | ms | examples a second | / best form of the peer |")
-    print("| --- | --- | --- | --- |")
+    print(f"{title}\n\n| side | ms | examples a second | / best form of the peer | / least |")
+    print("| --- | --- | --- | --- | --- |")
     for name, seconds in times.items():
         rate = examples / np.median(seconds)
         shown = (milliseconds(seconds / batches), f"{rate:.1f}")
-        print(f"| {name} | {' | '.join(shown)} | {ratio(seconds, times[best])} |")
-    print(f"\nThe best form of the peer: {best.removeprefix('peer, ')}\n", flush=True)
+        limit = limits.of(name, least)
+        of_limit = f"{np.median(seconds) / limit:.1f}" if limit else ""
+        print(f"| {name} | {' | '.join(shown)} | {ratio(seconds, times[best])} | {of_limit} |")
+    told = ", ".join(f"{name} {1000 * limit / batches:.1f}" for name, limit in least.items())
+    print(f"\nThe best form of the peer: {best.removeprefix('peer, ')}")
+    print(f"Least ms by products and weights: {told}\n", flush=True)
 
 
 def wanted(sides):

@@ -1,9 +1,10 @@
 """Seconds of a pretraining step on CPU: ours against Hugging Face's Nezha on PyTorch."""
 
 import forms
+import limits
 import machine
 from absl import app, flags
-from contenders import Size, make_our_step, make_peer_step
+from contenders import Size, make_our_step, make_peer_step, our_config
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string(
@@ -20,7 +21,7 @@ HEADS = {"all positions": True, "masked positions": False}
 
 def main(_):
     forms.check_packages()
-    machine.show()
+    rates = machine.show()
     for text in FLAGS.size:
         size = Size(*map(int, text.split(",")))
         makers = {
@@ -32,7 +33,9 @@ def main(_):
             for name, form in forms.peers("float32", "bfloat16").items()
             for head, has_all in HEADS.items()
         }
-        forms.compare(f"Training, {text}", makers, FLAGS.rounds, FLAGS.steps, size.batch)
+        lengths, masked = [size.length] * size.batch, size.predictions
+        least = limits.least(rates, our_config(size), lengths, 1, True, masked)
+        forms.compare(f"Training, {text}", makers, FLAGS.rounds, FLAGS.steps, size.batch, least)
 
 
 if __name__ == "__main__":

@@ -137,6 +137,14 @@ def make_peer(served, texts, batch_size, form):
     return _in_batches(of_batch, texts, batch_size)
 
 
+def lengths_of(served, texts):
+    """Returns the model's configuration, and the tokens of each text as it is cut."""
+    from nezha_tf.checkpoints.folder import open_folder
+
+    ids_of, _ = _packing(served)
+    return open_folder(served.model).config, [len(ids_of(text)) for text in texts]
+
+
 def _in_batches(of_batch, texts, batch_size, keep=None):
     """Returns the callable; a SavedModel is to be kept, as its signatures do not hold it."""
 

@@ -11,9 +11,18 @@ import subprocess
 import sys
 
 import forms
+import limits
 import machine
 from absl import app, flags
-from servers import Served, make_export, make_onnx, make_peer, make_python, make_tflite
+from servers import (
+    Served,
+    lengths_of,
+    make_export,
+    make_onnx,
+    make_peer,
+    make_python,
+    make_tflite,
+)
 from timing import in_fresh_process
 
 FLAGS = flags.FLAGS
@@ -36,7 +45,7 @@ TOLERANCES = {"float16": 1e-2, "bfloat16": 0.1, "dynamic_range": 0.3}
 
 def main(_):
     forms.check_packages()
-    machine.show()
+    rates = machine.show()
     served = Served(FLAGS.model_folder, FLAGS.made_folder)
     sides = _sides()
     _make_forms(served, any("ONNX" in name for name in sides))
@@ -52,7 +61,10 @@ def main(_):
             for name, (make, *options) in sides.items()
         }
         title = f"batches of {batch}; ms of a batch"
-        forms.compare(title, makers, FLAGS.rounds, FLAGS.steps, count, -(-count // batch))
+        batches = -(-count // batch)
+        config, lengths = in_fresh_process(lengths_of, served, list(texts[:count]))
+        least = limits.least(rates, config, lengths, batches)
+        forms.compare(title, makers, FLAGS.rounds, FLAGS.steps, count, least, batches)
 
 
 def _sides():
