@@ -3,10 +3,12 @@
 import gzip
 import itertools
 import json
+import lzma
 import math
 import random
 import subprocess
 import sys
+import unittest.mock
 
 import program_flags
 import pytest
@@ -206,7 +208,7 @@ def test_the_text_of_mini(mini_corpus, tmp_path):
     ]
     write_json(tmp_path / "cmrc2018" / "train.json", data=[{"paragraphs": paragraphs}])
     verses = ["五言绝句《静夜思》床前明月光，疑是地上霜。", "举头望明月，低头思故乡。"]
-    assert list(mini_corpus.documents(tmp_path)) == [
+    assert list(mini_corpus.books(tmp_path)) == [
         ["甲。", "乙！丙。"],
         ["丁。"],
         ["他说：“走吧！”", "她没走。", "完"],
@@ -214,6 +216,53 @@ def test_the_text_of_mini(mini_corpus, tmp_path):
         verses * 10,
         verses * 2,
     ]
+
+
+def test_the_modern_text_of_mini_has_no_evaluation_text(mini_corpus, tmp_path):
+    """One document for each form of a development set, and one that shares 19 characters."""
+
+    def written(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    characters = [chr(0x4E00 + number) for number in range(160)]
+    texts = ["".join(characters[start : start + 20]) for start in range(0, 160, 20)]
+    paragraphs = [{"context": texts[0], "qas": [{"question": texts[1]}]}]
+    written("cmrc2018/dev.json", json.dumps({"data": [{"paragraphs": paragraphs}]}, indent=1))
+    written("c3/c3-d-dev.json", json.dumps([[[texts[2]], [], "1"]], ensure_ascii=False))
+    lines = [{"sentence1": texts[3], "sentence2": "短"}, {"sentence1": texts[4]}]
+    written("ocnli/dev.jsonl", "\n".join(map(json.dumps, lines)))
+    written("fewclue/csl/dev_few_all.json", json.dumps({"abst": texts[5]}) + "\n")
+    written("sentiment/dev.tsv", f"1\t短\n{texts[6]}\t0\n")
+    written("people_daily_ner/dev.txt", "你 O\n\n" + "".join(f"{one} O\n" for one in texts[7]))
+    kept = [texts[0][:10], texts[0][10:19], "别的。"]
+    documents = [["前文。", f"他说{text[:6]}", f"{text[6:]}。"] for text in texts]
+    path = tmp_path / "modern" / "train.txt.xz"
+    path.parent.mkdir()
+    path.write_bytes(lzma.compress("\n\n".join(map("\n".join, [*documents, kept])).encode()))
+    assert list(mini_corpus.modern(tmp_path)) == [kept]
+    for name in ("cmrc2018/dev.json", "ocnli/dev.jsonl", "sentiment/dev.tsv"):
+        (tmp_path / name).unlink()
+    left = [documents[number] for number in (0, 1, 3, 4, 6)]
+    assert list(mini_corpus.modern(tmp_path)) == [*left, kept]
+    written("ocnli/dev.jsonl", "{]")
+    with pytest.raises(UserError, match="not JSON"):
+        list(mini_corpus.modern(tmp_path))
+
+
+@given(st.text("甲乙", max_size=8), st.lists(st.text("甲乙 \n", max_size=12), max_size=3))
+def test_a_shared_stretch_is_found(mini_corpus, text, document):
+    """Among all stretches, by brute force: at least twice STRETCH - 1 is found, less is not."""
+    whole = "".join("".join(document).split())
+
+    def common(length):
+        return any(text[i : i + length] in whole for i in range(len(text) - length + 1))
+
+    with unittest.mock.patch.object(mini_corpus, "STRETCH", 3):
+        found = mini_corpus.shares(document, mini_corpus.stretches([text]))
+    assert found or not common(5)
+    assert common(3) or not found
 
 
 @given(
@@ -274,13 +323,12 @@ def test_an_input_is_not_overwritten(tmp_path, name, flags):
 
 
 def test_what_mini_lacks_is_told_in_a_line_and_nothing_is_left(tmp_path):
-    out = tmp_path / "corpus.txt"
     ended = subprocess.run(
         (
             sys.executable,
             str(REPOSITORY / "examples" / "mini_corpus.py"),
             f"--data={tmp_path}",
-            f"--output_file={out}",
+            f"--output_dir={tmp_path}",
         ),
         capture_output=True,
         text=True,

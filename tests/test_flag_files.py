@@ -3,6 +3,7 @@
 import dataclasses
 import fnmatch
 import math
+import re
 
 import pytest
 from commands import flags_of
@@ -46,6 +47,7 @@ RUNS_OF_UNMASKED = [f"sample_{name}.flags" for name in OF_UNMASKED]
 READERS = {
     "sample_unmasked_data.flags": RUNS_OF_UNMASKED,
     "budget_data.flags": [f"budget_{name}.flags" for name in ("hour", "day", "gpu_day", "gpus")],
+    "mini_data.flags": [],  # its outputs are named by examples/mini.sh
 }
 
 
@@ -118,6 +120,18 @@ def test_the_run_reads_what_its_data_flags_make(name, reader, values):
     config = NezhaConfig.from_json_file(REPOSITORY / run["bert_config_file"])
     assert made["max_predictions_per_seq"] < made["max_seq_length"]
     assert made["max_seq_length"] <= config.max_position_embeddings
+
+
+@pytest.mark.parametrize("name, length", (("mini.flags", 128), ("mini_512.flags", 512)))
+def test_the_runs_of_mini_read_what_its_script_makes(name, length, values):
+    script, run = (REPOSITORY / "examples" / "mini.sh").read_text(encoding="utf-8"), values(name)
+    for read, written in (("input_file", "output_file"), ("eval_file", "eval_output_file")):
+        [made] = re.findall(rf"--{written}=(\S+)", script)
+        patterns = [part.rpartition(":")[0] for part in run[read].split(",")]
+        for part in ("modern", "books"):
+            path = made.replace("$out", "out/mini").replace("${part}", part)
+            for shard in shard_names(path.replace("$length", str(length)), 4):
+                assert sum(fnmatch.fnmatch(shard, pattern) for pattern in patterns) == 1, shard
 
 
 @pytest.mark.parametrize("name", files_of("run_pretraining.py"))
