@@ -1,7 +1,7 @@
 """The least time of a step: that of its products, or of reading its weights.
 
-No form with these numbers is faster on this machine, however it computes the rest. What is less
-than the products of the model's definition, or in fewer bits, may be.
+No form in these numbers is faster on this machine, however it computes the rest. A form that
+multiplies less than the model's definition says, or in fewer bits, may be.
 """
 
 import time
@@ -31,25 +31,29 @@ def least(rates, config, lengths, batches, training=False, predictions=0):
     operations = passes if training else passes / 3
     # The operations of one token are two for each weight, forward and twice backward.
     weights = training_flops(config, 1, min(predictions, 1)) / 6
+    sizes = {precision: int(weights * size) for precision, size in BYTES.items()}
+    reading = in_fresh_process(reading_rates, list(sizes.values()))
     return {
-        precision: max(operations / rate, batches * weights * BYTES[precision] / reading)
-        for precision, rate in rates.items()
-        for reading in [in_fresh_process(reading_rate, int(weights * BYTES[precision]))]
+        precision: max(operations / rates[precision], batches * size / rate)
+        for (precision, size), rate in zip(sizes.items(), reading, strict=True)
     }
 
 
-def reading_rate(size):
-    """Returns the bytes a second at which an array of a size in bytes is summed again and again."""
+def reading_rates(sizes):
+    """Returns the bytes a second at which arrays of some sizes in bytes are summed, each again."""
     tf = import_tensorflow()
-    rows = tf.ones([THREADS, max(1, size // 4 // THREADS)])
-    total = tf.function(lambda: tf.reduce_sum(rows, axis=1), autograph=False)
-    total()
-    seconds = []
-    for _ in range(20):
-        start = time.perf_counter()
+    rates = []
+    for size in sizes:
+        rows = tf.ones([THREADS, max(1, size // 4 // THREADS)])
+        total = tf.function(lambda rows=rows: tf.reduce_sum(rows, axis=1), autograph=False)
         total()
-        seconds.append(time.perf_counter() - start)
-    return np.prod(rows.shape) * 4 / min(seconds)
+        seconds = []
+        for _ in range(20):
+            start = time.perf_counter()
+            total()
+            seconds.append(time.perf_counter() - start)
+        rates.append(np.prod(rows.shape) * 4 / min(seconds))
+    return rates
 
 
 def of(name, least):
