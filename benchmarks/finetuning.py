@@ -6,7 +6,6 @@ With --texts=choices, questions with several choices: ours against Hugging Face'
 import forms
 import limits
 import machine
-import numpy as np
 from absl import app, flags
 from classifiers import Size, make_ours, make_peer, random_examples
 from contenders import our_config
@@ -58,10 +57,10 @@ def _least(rates, size):
     """Returns what `limits.least` does for a step, a pass through all examples."""
     ids, _ = random_examples(size, FLAGS.texts, FLAGS.examples)
     is_choices = FLAGS.texts == "choices"
-    lengths = [len(each) for example in ids for each in (example if is_choices else [example])]
+    sequences = [each for example in ids for each in (example if is_choices else [example])]
     config = our_config(size, "absolute" if is_choices else "functional_relative")
-    batches = int(np.ceil(FLAGS.examples / size.batch))
-    lengths = [length for length in lengths if length]
+    batches = -(-FLAGS.examples // size.batch)
+    lengths = [len(each) for each in sequences if len(each)]
     return limits.least(rates, config, lengths, batches, FLAGS.mode == "train")
 
 

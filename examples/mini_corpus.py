@@ -7,8 +7,9 @@ The outputs have a sentence a line and a blank line between documents.
   cmrc2018/train.json (CMRC2018, CC BY-SA 4.0: only the paragraphs) and poetry/train.jsonl.gz
   (chinese-poetry, MIT).
 - modern.txt: modern/train.txt.xz, prose of today (docs/en/mini.md names its sources and licences),
-  without the documents that share 20 characters in a row with a development set on which mini is
-  measured: those of EVALUATION that lie in the folder.
+  without the documents that share text with a development set on which mini is measured: those of
+  EVALUATION that lie in the folder. A stretch of 39 shared characters is always found, one of 20 to
+  38 where it covers a whole block of 20 of the evaluation text; shorter texts are not looked for.
 """
 
 import argparse
@@ -96,9 +97,8 @@ def evaluation_texts(data):
             lines = list(read_lines(path))
             if path.endswith(".tsv"):
                 yield from lines
-            elif path.endswith(
-                ".txt"
-            ):  # a character and its tag a line, a blank line between texts
+            elif path.endswith(".txt"):
+                # A character and its tag a line, a blank line between texts.
                 for blank, text in itertools.groupby(lines, key=str.isspace):
                     yield "" if blank else "".join(line.split()[0] for line in text)
             else:
