@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from contenders import VOCAB_SIZE, our_config, peer_config
+from forms import Form
 from timing import import_tensorflow, import_torch
 
 NUM_LABELS = 2
@@ -16,6 +17,7 @@ LENGTHS = {
     "pairs": (8, 20, 27, 35, 48, 58, 62, 90),
     "choices": (30, 50, 80, 160, 330, 620, 710, 900),
 }
+BY_TOKENS = "by tokens"
 # Of 100 questions of C3 so many have 2, 3 and 4 choices.
 CHOICES = {2: 5, 3: 12, 4: 83}
 
@@ -63,13 +65,15 @@ def make_ours(size, texts, count, training, form, shortens, lora_rank=0):
       size, texts, count: see `random_examples`.
       training: whether it trains.
       form: `forms.Form`.
-      shortens: whether texts of like lengths come into a batch, which is as long as the longest.
+      shortens: whether texts of like lengths come into a batch, which is as long as its bucket; in
+        prediction in float32 without XLA, as programs predict here, as its longest text. "by
+        tokens": in training the batches of short texts have more texts, too.
       lora_rank: the rank of adapters, which are trained in place of the encoder; 0: no adapters.
     """
     tf = import_tensorflow()
 
     from nezha_tf import AdamWeightDecay, enable_lora
-    from nezha_tf.data.in_memory import ArrayReader
+    from nezha_tf.data.in_memory import ArrayReader, TokenBudgetReader
     from nezha_tf.modeling.finetuning import NezhaForMultipleChoice, NezhaForSequenceClassification
     from nezha_tf.tasks.classification.loss import ClassificationLoss
     from nezha_tf.tasks.finetuning.evaluation import collect, make_predict_step
@@ -87,10 +91,16 @@ def make_ours(size, texts, count, training, form, shortens, lora_rank=0):
         arrays["segment_ids"] = [0 * i for i in ids]
         config, objective = our_config(size), ClassificationLoss()
         model = NezhaForSequenceClassification(config, NUM_LABELS, size.longest, dtype=form.policy)
-    reader = ArrayReader(arrays, size.longest, shortens)
+    any_length = not training and form == Form("float32", False)
+    if training and shortens == BY_TOKENS:
+        reader = TokenBudgetReader(arrays, size.longest)
+    else:
+        reader = ArrayReader(arrays, size.longest, bool(shortens), any_length)
     strategy = tf.distribute.get_strategy()
     if not training:
-        step = make_predict_step(strategy, model, objective, form.is_compiled, is_labelled=False)
+        spec = reader.evaluation_batches(size.batch).element_spec if reader.any_length else None
+        how = (form.is_compiled, False, spec)
+        step = make_predict_step(strategy, model, objective, *how)
         return lambda: collect(step, reader.evaluation_batches(size.batch))
     if lora_rank:
         enable_lora(model, lora_rank)

@@ -7,7 +7,7 @@ import forms
 import limits
 import machine
 from absl import app, flags
-from classifiers import Size, make_ours, make_peer, random_examples
+from classifiers import BY_TOKENS, Size, make_ours, make_peer, random_examples
 from contenders import our_config
 
 FLAGS = flags.FLAGS
@@ -25,7 +25,7 @@ flags.DEFINE_integer("steps", 1, "times in a turn through the examples")
 flags.DEFINE_enum("mode", "train", ["train", "predict"], "what is timed")
 
 # How long batches are: whether they are shortened to their longest text.
-OUR_LENGTHS = {"buckets": True, "one length": False}
+OUR_LENGTHS = {"buckets": True, BY_TOKENS: BY_TOKENS, "one length": False}
 PEER_LENGTHS = {"longest of the batch": True, "one length": False}
 PRECISIONS = {
     "train": ("float32", "bfloat16"),
@@ -48,6 +48,7 @@ def main(_):
             for make, its_forms, lengths in sides
             for name, form in its_forms.items()
             for length, shortens in lengths.items()
+            if FLAGS.mode == "train" or length != BY_TOKENS
         }
         title = f"{FLAGS.mode}, {text}, {FLAGS.examples} examples as long as {FLAGS.texts}"
         forms.compare(title, makers, FLAGS.rounds, FLAGS.steps, FLAGS.examples, _least(rates, size))

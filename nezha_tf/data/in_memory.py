@@ -96,13 +96,14 @@ class ArrayReader(InMemoryReader):
 
     Batches are dicts of feature name to tensor: [B, T], padded with zeros, for features with one
     value for each token; [B, ...] for the others. `input_mask` (int32 [B, T]) and `example_index`
-    (int32 [B]) are added. T is one of a few lengths, so that a step is compiled only a few times.
+    (int32 [B]) are added. T is one of a few lengths, so that a step is compiled only a few times,
+    or that of the longest example, for a step that takes any length.
 
     If each example has C sequences (the choices of a question), features with one value for each
     token, and `input_mask`, are [B, C, T].
     """
 
-    def __init__(self, arrays, max_seq_length, bucket_by_length=True):
+    def __init__(self, arrays, max_seq_length, bucket_by_length=True, any_length=False):
         """Args:
           arrays: dict of feature name to the values of all examples. Either a list with an array
             [n] for each example of n tokens, or with C such arrays (or one array [C, n]); or one
@@ -110,6 +111,7 @@ class ArrayReader(InMemoryReader):
           max_seq_length: number of tokens of the longest allowed sequence.
           bucket_by_length: whether a batch is padded to the bucket of its longest example, or
             always to `max_seq_length`.
+          any_length: whether each length is a bucket of its own.
 
         Raises:
           ValueError: the examples have different numbers of sequences.
@@ -120,7 +122,10 @@ class ArrayReader(InMemoryReader):
         super().__init__(len(lengths), make_features=None)
         # An example is as long as its longest sequence.
         self._lengths = lengths.max(axis=1)
+        self.any_length = any_length and bucket_by_length
         buckets = bucket_lengths(max_seq_length) if bucket_by_length else [max_seq_length]
+        if self.any_length:
+            buckets = range(1, max_seq_length + 1)
         self._buckets = np.array(buckets, np.int64)
         self._bucket_of = np.searchsorted(self._buckets, self._lengths)
         with tf.device("/cpu:0"):

@@ -181,13 +181,20 @@ class TextEncoder(OpenedModel):
         given = checked(texts, "texts")
         rows = [Row({"text": text}, "texts", i, "item") for i, text in enumerate(given, 1)]
         normalize = task.get("normalize", False) if normalize is None else normalize
-        step = vectors.make_step(self._encoder, numbers, pooling, normalize)
+        given_step = (tuple(numbers), pooling, normalize)
+        if given_step not in self._steps:  # Each is traced once for all calls.
+            self._steps[given_step] = vectors.make_step(self._encoder, *given_step)
+        step = self._steps[given_step]
         found = np.zeros((len(rows), config.hidden_size * len(numbers)), np.float32)
         if rows:
             packed = vectors.pack(rows, self.tokenizer, length)
             for index, vector in vectors.computed(step, packed, batch_size):
                 found[index] = vector
         return found[0] if isinstance(texts, str) else found
+
+    @functools.cached_property
+    def _steps(self):
+        return {}
 
     @functools.cached_property
     def _encoder(self):

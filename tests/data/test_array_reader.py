@@ -136,11 +136,13 @@ def assert_is_batch(batch, arrays, plain, choices, buckets):
 
 
 @laws.examples(15)
-@given(drawn_arrays(), st.integers(1, 6), st.booleans())
-def test_batches_hold_each_example_whole(values, batch_size, buckets_by_length):
+@given(drawn_arrays(), st.integers(1, 6), st.booleans(), st.booleans())
+def test_batches_hold_each_example_whole(values, batch_size, buckets_by_length, any_length):
     arrays, plain, choices = values
-    reader = ArrayReader(arrays, LONGEST_DRAWN, buckets_by_length)
-    buckets = BUCKETS if buckets_by_length else (LONGEST_DRAWN,)
+    reader = ArrayReader(arrays, LONGEST_DRAWN, buckets_by_length, any_length)
+    buckets = range(1, LONGEST_DRAWN + 1) if any_length else BUCKETS
+    if not buckets_by_length:
+        buckets = (LONGEST_DRAWN,)
     count = len(plain["input_ids"])
     per_epoch = reader.batches_per_epoch(batch_size)
     training = reader.training_batches(batch_size, seed=1)

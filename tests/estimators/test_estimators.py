@@ -172,6 +172,9 @@ def test_vectors_are_those_of_the_encoder():
     unit = encoder.encode(text, normalize=True)
     np.testing.assert_allclose(unit, mean / np.linalg.norm(mean), atol=1e-5)
     assert encoder.encode([]).shape == (0, len(mean))
+    encoder.encode(text + text)
+    traces = [step.experimental_get_tracing_count() for step in encoder._steps.values()]
+    assert traces == [1, 1, 1]
     with pytest.raises(UserError, match="pooling='sum': give one of mean, cls, max, mean_all"):
         encoder.encode(text, pooling="sum")
 

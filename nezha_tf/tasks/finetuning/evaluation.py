@@ -4,7 +4,8 @@ import contextlib
 
 import tensorflow as tf
 
-from nezha_tf.training.devices import compiled
+from nezha_tf.data.in_memory import ArrayReader
+from nezha_tf.training.devices import compiled, kind
 from nezha_tf.training.evaluation import Evaluation, reduced
 from nezha_tf.training.log import Averages
 from nezha_tf.util import console
@@ -31,7 +32,10 @@ class PredictingEvaluation(Evaluation):
             settings.output_dir,
             settings.jit_compile,
         )
-        self.predict_step = make_predict_step(strategy, model, objective, settings.jit_compile)
+        spec = self._over_replicas(0).element_spec if reader.any_length else None
+        self.predict_step = make_predict_step(
+            strategy, model, objective, settings.jit_compile, spec=spec
+        )
         self._task = task
         self._outputs = None
 
@@ -55,18 +59,36 @@ class PredictingEvaluation(Evaluation):
         return super().write(step, results)
 
 
+def make_reader(strategy, model, arrays, max_seq_length, bucket_by_length):
+    """Returns the `ArrayReader` of examples to evaluate, or to predict.
+
+    On a processor in float32 its batches have any length: XLA compiles each length anew, and is
+    hardly faster than padding costs. Only one replica: those of a batch would need one length.
+    """
+    any_length = (
+        kind(strategy) == "CPU"
+        and strategy.num_replicas_in_sync == 1
+        and model.compute_dtype == "float32"
+    )
+    return ArrayReader(arrays, max_seq_length, bucket_by_length, any_length)
+
+
 def predict(model, objective, reader, batch_size, jit_compile):
     """Returns the objective's `predictions` for each example, made on one device; see `collect`."""
     strategy = tf.distribute.get_strategy()
-    step = make_predict_step(strategy, model, objective, jit_compile, is_labelled=False)
     batches = reader.evaluation_batches(batch_size)
+    spec = batches.element_spec if reader.any_length else None
+    step = make_predict_step(strategy, model, objective, jit_compile, is_labelled=False, spec=spec)
     total = reader.batches_per_epoch(batch_size)
     _, outputs = collect(step, console.progress(batches, total=total, desc="predicting"))
     return outputs
 
 
-def make_predict_step(strategy, model, objective, jit_compile, is_labelled=True):
+def make_predict_step(strategy, model, objective, jit_compile, is_labelled=True, spec=None):
     """Returns a compiled function of a (distributed) batch.
+
+    With `spec`, the `element_spec` of batches of any length, it is traced once for all of them and
+    XLA does not compile it.
 
     It returns (dict of losses and metrics, each a `WeightedMean` over the global batch, or {} if
     `is_labelled` is False; dict of the predictions of all replicas, [B, ...], with `example_index`
@@ -83,9 +105,9 @@ def make_predict_step(strategy, model, objective, jit_compile, is_labelled=True)
             return {}, found
         return {**objective.losses(outputs, batch), **objective.metrics(outputs, batch)}, found
 
-    replica_step = compiled(replica_step, jit_compile, model, strategy)
+    replica_step = compiled(replica_step, jit_compile and spec is None, model, strategy)
 
-    @tf.function(autograph=False)
+    @tf.function(autograph=False, input_signature=None if spec is None else [spec])
     def step(batch):
         ratios, found = strategy.run(replica_step, args=(batch,))
         if strategy.num_replicas_in_sync > 1:

@@ -3,14 +3,17 @@
 import abc
 import os
 
+import tensorflow as tf
+
 from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.kinds import LAYER_MIX, POOLER, heads
 from nezha_tf.checkpoints.run_checkpoints import BestMetric
 from nezha_tf.data.in_memory import ArrayReader, TokenBudgetReader
 from nezha_tf.serving.text_reader import TextReader
-from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
+from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, make_reader, predict
 from nezha_tf.tasks.finetuning.predictions import write_predictions
 from nezha_tf.tasks.finetuning.r_drop import RDrop
+from nezha_tf.tasks.finetuning.settings import LEAST_COMPILED_STEPS
 from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.text.vocabulary import check_vocabulary
 from nezha_tf.training.task import Task
@@ -55,9 +58,11 @@ class FineTuning(Task):
                 self.require_dropout(
                     f"--r_drop_alpha={settings.r_drop_alpha:g} compares what is the same"
                 )
-            self.train_reader = self._reader("train")
+            self.train_reader = self._train_reader()
             self.lengths = (self.train_reader.mean_length, 0)
             self._set_course()
+        if self.settings.jit_compile is None:
+            self.resolve(jit_compile=self._pays_to_compile())
 
     def paths_of(self, part):
         """Returns the list of files of --train_file, --eval_file or --predict_file."""
@@ -123,11 +128,12 @@ class FineTuning(Task):
         return RDrop(objective, alpha) if alpha else objective
 
     def make_evaluation(self, strategy, model):
-        return PredictingEvaluation(strategy, model, self, self._reader("eval"))
+        return PredictingEvaluation(strategy, model, self, self._reader("eval", strategy, model))
 
     def predict(self, model):
         """Writes predictions, and returns their metrics."""
-        reader, objective = self._reader("predict"), self.make_objective(0.0)
+        strategy, objective = tf.distribute.get_strategy(), self.make_objective(0.0)
+        reader = self._reader("predict", strategy, model)
         sizes = (self.settings.predict_batch_size, self.settings.jit_compile)
         outputs = predict(model, objective, reader, *sizes)
         self.write_predictions(outputs)
@@ -137,12 +143,25 @@ class FineTuning(Task):
         """Returns the path of a file in the folder of the run."""
         return os.path.join(self.settings.output_dir, name)
 
-    def _reader(self, part):
+    def _train_reader(self):
         settings = self.settings
-        arrays = self.examples[part].arrays
-        by_tokens = settings.batch_by_tokens and part == "train"
-        kind = TokenBudgetReader if by_tokens else ArrayReader
+        kind = TokenBudgetReader if settings.batch_by_tokens else ArrayReader
+        arrays = self.examples["train"].arrays
         return kind(arrays, settings.max_seq_length, settings.bucket_by_length)
+
+    def _reader(self, part, strategy, model):
+        sizes = (self.settings.max_seq_length, self.settings.bucket_by_length)
+        return make_reader(strategy, model, self.examples[part].arrays, *sizes)
+
+    def _pays_to_compile(self):
+        """Whether XLA is worth its time, where the user does not say."""
+        settings = self.settings
+        # Of --train_minutes the number is not known.
+        is_short = (settings.num_train_steps or LEAST_COMPILED_STEPS) < LEAST_COMPILED_STEPS
+        has_accelerator = settings.distribution_strategy == "tpu" or tf.config.list_logical_devices(
+            "GPU"
+        )
+        return bool(has_accelerator) or settings.precision != "float32" or not is_short
 
     def _set_course(self):
         """Fills in the settings that depend on the number of examples."""

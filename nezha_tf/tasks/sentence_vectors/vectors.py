@@ -1,6 +1,7 @@
 """Vectors of texts: read, packed, computed batch by batch, and written in the texts' order."""
 
-from typing import NamedTuple
+import dataclasses
+import functools
 
 import numpy as np
 import tensorflow as tf
@@ -8,14 +9,18 @@ import tensorflow as tf
 from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.data.rows import read_rows, renamed
 from nezha_tf.modeling.sentence_vectors import pooled
+from nezha_tf.text.bulk_tokenizer import BulkTokenizer
 from nezha_tf.text.packing import pack_all, text_packing
+from nezha_tf.text.tokenization import FullTokenizer
 from nezha_tf.util import console
 from nezha_tf.util.errors import UserError
 
 COLUMNS = ("text", "text_pair")
+TOKENIZED_AT_ONCE = 4096
 
 
-class Texts(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Texts:
     """Packed texts, or packed pairs of texts.
 
     Attributes:
@@ -23,22 +28,34 @@ class Texts(NamedTuple):
       arrays: dict of inputs for `ArrayReader`, each a list of int32 arrays [n]: `input_ids` ([CLS]
         text [SEP], or [CLS] text [SEP] text_pair [SEP]), `segment_ids`, and `is_text`, 1 for tokens
         of the texts, 0 for [CLS] and [SEP].
-      spans: list of int arrays [m, 2]: each of the m tokens of the first text covers its
-        characters [start, end).
       truncated: number of texts that were too long and were cut.
       max_seq_length: the length to which they were cut.
+      tokenizer: `FullTokenizer`.
     """
 
     rows: list
     arrays: dict[str, list[np.ndarray]]
-    spans: list[np.ndarray]
     truncated: int
     max_seq_length: int
+    tokenizer: FullTokenizer
 
     @property
     def ids(self):
         """The ids of each text, list of int32 arrays [n]."""
         return self.arrays["input_ids"]
+
+    @functools.cached_property
+    def spans(self):
+        """List of int arrays [m, 2]: each of the m tokens of a text covers its [start, end).
+
+        Of a pair they are those of the first text.
+        """
+        found = []
+        for row, segments in zip(self.rows, self.arrays["segment_ids"], strict=True):
+            count = np.count_nonzero(segments == 0) - 2  # without [CLS] and [SEP]
+            tokens = self.tokenizer.tokenize_with_offsets(row.values[COLUMNS[0]])[:count]
+            found.append(np.array([(token.start, token.end) for token in tokens]))
+        return found
 
 
 def read_pairs(paths, needed, columns=COLUMNS, label_column=None, bad_rows=None):
@@ -91,26 +108,24 @@ def pack(rows, tokenizer, max_seq_length):
     vocabulary = tokenizer.vocabulary
     columns = [column for column in COLUMNS if column in rows[0].values]
     packing = text_packing(vocabulary, max_seq_length, is_pair=len(columns) == 2)
-    tokens = {column: [] for column in columns}
-    for row in rows:
-        for column in columns:
-            found = tokenizer.tokenize_with_offsets(row.values[column])
-            if not found:
-                raise UserError(f"{row.place}: {column} has no tokens; write a text")
-            tokens[column].append(found)
-    sides = [
-        [np.array(vocabulary.ids_of(token.text for token in one), np.int32) for one in side]
-        for side in tokens.values()
-    ]
+    bulk = BulkTokenizer(tokenizer)
+    sides = [list(_ids(rows, column, bulk)) for column in columns]
     ids, segment_ids, num_cut = pack_all(packing, *sides)
-    special = (vocabulary.cls_id, vocabulary.sep_id)
-    is_text = [np.isin(row, special, invert=True).astype(np.int32) for row in ids]
-    spans = [
-        np.array([(token.start, token.end) for token in one[: np.count_nonzero(row == 0) - 2]])
-        for one, row in zip(tokens[columns[0]], segment_ids, strict=True)
-    ]
+    cls, sep = vocabulary.cls_id, vocabulary.sep_id
+    is_text = [((row != cls) & (row != sep)).astype(np.int32) for row in ids]
     arrays = {"input_ids": ids, "segment_ids": segment_ids, "is_text": is_text}
-    return Texts(rows, arrays, spans, num_cut, max_seq_length)
+    return Texts(rows, arrays, num_cut, max_seq_length, tokenizer)
+
+
+def _ids(rows, column, bulk):
+    """Yields the ids of the text of each row, int32 [n]."""
+    for first in range(0, len(rows), TOKENIZED_AT_ONCE):
+        part = rows[first : first + TOKENIZED_AT_ONCE]
+        tokens = bulk.tokenize([row.values[column] for row in part])
+        for row, ids in zip(part, np.split(tokens.ids, tokens.line_ends[:-1]), strict=True):
+            if not len(ids):
+                raise UserError(f"{row.place}: {column} has no tokens; write a text")
+            yield ids
 
 
 def covered_characters(spans):
@@ -237,9 +252,13 @@ def write(path, step, width, texts, level, batch_size):
 
 
 def computed(step, texts, batch_size):
-    """Yields (index of a text, what `step` gives for it, a NumPy array); see `write`."""
-    reader = ArrayReader(texts.arrays, texts.max_seq_length)
+    """Yields (index of a text, what `step` gives for it, a NumPy array); see `write`.
+
+    The step is traced once, for batches of any length.
+    """
+    reader = ArrayReader(texts.arrays, texts.max_seq_length, any_length=True)
     batches, total = reader.evaluation_batches(batch_size), reader.batches_per_epoch(batch_size)
+    step.get_concrete_function(batches.element_spec)
     for batch in console.progress(batches, total=total, desc="reading", unit="batch"):
         yield from zip(batch["example_index"].numpy(), step(batch).numpy(), strict=True)
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.objectives.losses import weighted
-from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, predict
+from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, make_reader, predict
 
 LONGEST = 40
 
@@ -78,7 +78,29 @@ def test_evaluation_is_of_all_examples_once(held, replicas, most, tmp_path):
     assert results["wrong"] == pytest.approx(wrong)
 
 
-def test_predictions_are_in_the_order_of_the_examples(held):
-    unlabelled = {"input_ids": held["input_ids"]}
-    outputs = predict(Sums(), HighestSum(), ArrayReader(unlabelled, LONGEST), 5, True)
+@pytest.mark.parametrize("any_length", (False, True))
+def test_predictions_are_in_the_order_of_the_examples(held, any_length):
+    reader = ArrayReader({"input_ids": held["input_ids"]}, LONGEST, any_length=any_length)
+    outputs = predict(Sums(), HighestSum(), reader, 5, True)
     assert np.array(outputs["scores"]).tolist() == sums_of(held, 23)
+
+
+def test_a_step_for_any_length_is_traced_once(held, tmp_path):
+    strategy, model = tf.distribute.get_strategy(), Sums()
+    task = Measured(max_eval_steps=None, output_dir=str(tmp_path))
+    reader = make_reader(strategy, model, held, LONGEST, bucket_by_length=True)
+    evaluation = PredictingEvaluation(strategy, model, task, reader)
+    lengths = {batch["input_ids"].shape[-1] for batch in evaluation.batches()}
+    assert len(lengths) == 4  # as many as batches
+    assert np.array(evaluation()["outputs"]["scores"]).tolist() == sums_of(held, 23)
+    assert evaluation.predict_step.experimental_get_tracing_count() == 1
+
+
+def test_several_replicas_and_bfloat16_have_few_lengths(held):
+    replicas = tf.distribute.MirroredStrategy(
+        ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
+    )
+    narrow = Sums(dtype="mixed_bfloat16")
+    for strategy, model in ((replicas, Sums()), (tf.distribute.get_strategy(), narrow)):
+        assert not make_reader(strategy, model, held, LONGEST, True).any_length
+    assert not make_reader(tf.distribute.get_strategy(), Sums(), held, LONGEST, False).any_length
