@@ -165,7 +165,9 @@ class GenerateSettings(
         choices=("seq2seq", "left_to_right"),
     )
     seed: int = flag(1, "Seed of sampling; the same seed gives the same text.", 0, 2**32 - 1)
-    jit_compile: bool = flag(True, "Compile the search with XLA.")
+    jit_compile: bool | None = flag(
+        None, "Compile the search with XLA, which takes seconds; default: for more than one batch."
+    )
 
 
 _OF_PAIRS = {"mode": ("seq2seq",)}

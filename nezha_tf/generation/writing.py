@@ -35,7 +35,8 @@ def generate_text(settings):
     model, tokenizer = load_model(opened)
     pairs = Packing(tokenizer, form.source).pack(rows)
     batch_size = min(settings.predict_batch_size, len(rows))
-    writer = TargetWriter(model, tokenizer, form, batch_size, settings.seed, settings.jit_compile)
+    compiles = len(rows) > batch_size if settings.jit_compile is None else settings.jit_compile
+    writer = TargetWriter(model, tokenizer, form, batch_size, settings.seed, compiles)
     written = writer(rows, pairs)
     done = f"{console.plural(len(rows), 'text')}{pairs.truncation()}{bad_rows.note()}"
     if settings.output_file:

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from generation_models import BARE, CONFIG, SOURCES, TOKENS
 
+from nezha_tf.generation import writing
 from nezha_tf.generation.score import score_text
 from nezha_tf.generation.settings import GenerateSettings, ScoreSettings
 from nezha_tf.generation.writing import generate_text
@@ -42,6 +43,28 @@ def test_what_is_written_is_scored_alike(settings, write_lines, read_lines):
     np.testing.assert_allclose(scores, [pair["expected"] for pair in pairs], atol=1e-4)
     assert f"{len(pairs)} texts" in message and f"{sum(scores):.3f}" in message
     assert all(line["tokens"] == len(line["tgt"]) + 1 for line in read_lines())
+
+
+@pytest.mark.parametrize(
+    ("given", "batch_size", "is_compiled"),
+    [(None, 4, False), (None, 3, True), (True, 4, True), (False, 3, False)],
+)
+def test_the_search_of_a_single_batch_is_not_compiled(
+    settings, write_lines, monkeypatch, given, batch_size, is_compiled
+):
+    write_lines([{"src": source} for source in SOURCES])
+    seen = []
+
+    class Noted(writing.Generator):
+        def __init__(self, *arguments):
+            seen.append(arguments[-1])
+            super().__init__(*arguments[:-1], False)
+
+    monkeypatch.setattr(writing, "Generator", Noted)
+    changes = {"jit_compile": given, "predict_batch_size": batch_size}
+    assert len(SOURCES) == 4
+    generate_text(settings(GenerateSettings, target_prediction="shift", **changes))
+    assert seen == [is_compiled]
 
 
 def test_scores_of_texts(model, settings, write_lines, read_lines):
