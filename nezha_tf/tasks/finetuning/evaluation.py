@@ -62,8 +62,9 @@ class PredictingEvaluation(Evaluation):
 def make_reader(strategy, model, arrays, max_seq_length, bucket_by_length):
     """Returns the `ArrayReader` of examples to evaluate, or to predict.
 
-    On a processor in float32 its batches have any length: XLA compiles each length anew, and is
-    hardly faster than padding costs. Only one replica: those of a batch would need one length.
+    On a processor in float32 its batches are as long as their longest text: XLA would gain less
+    there than it takes to compile each length, and to compute the padding up to a few lengths. With
+    several replicas all parts of a batch need one length.
     """
     any_length = (
         kind(strategy) == "CPU"

@@ -158,10 +158,9 @@ class FineTuning(Task):
         settings = self.settings
         # Of --train_minutes the number is not known.
         is_short = (settings.num_train_steps or LEAST_COMPILED_STEPS) < LEAST_COMPILED_STEPS
-        has_accelerator = settings.distribution_strategy == "tpu" or tf.config.list_logical_devices(
-            "GPU"
-        )
-        return bool(has_accelerator) or settings.precision != "float32" or not is_short
+        gpus = tf.config.list_logical_devices("GPU")
+        on_processor = not gpus and settings.distribution_strategy != "tpu"
+        return not (on_processor and settings.precision == "float32" and is_short)
 
     def _set_course(self):
         """Fills in the settings that depend on the number of examples."""
