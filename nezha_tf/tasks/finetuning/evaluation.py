@@ -10,6 +10,10 @@ from nezha_tf.training.evaluation import Evaluation, reduced
 from nezha_tf.training.log import Averages
 from nezha_tf.util import console
 
+# A pass over 128 reviews by XLA in buckets took 0.86 of the time of the graph with any length (4
+# layers of 256, an AMD EPYC with AVX2: benchmarks/RESULTS.md), and each length takes it seconds.
+LEAST_COMPILED_EXAMPLES = 5000
+
 
 class PredictingEvaluation(Evaluation):
     """Also collects the objective's `predictions`, which a task measures all together."""
@@ -62,14 +66,15 @@ class PredictingEvaluation(Evaluation):
 def make_reader(strategy, model, arrays, max_seq_length, bucket_by_length):
     """Returns the `ArrayReader` of examples to evaluate, or to predict.
 
-    On a processor in float32 its batches are as long as their longest text: XLA would gain less
-    there than it takes to compile each length, and to compute the padding up to a few lengths. With
-    several replicas all parts of a batch need one length.
+    Few examples on a processor in float32 come in batches as long as their longest text: there XLA
+    would gain less than it takes to compile each length. With several replicas all parts of a batch
+    need one length.
     """
     any_length = (
         kind(strategy) == "CPU"
         and strategy.num_replicas_in_sync == 1
         and model.compute_dtype == "float32"
+        and len(arrays["input_ids"]) < LEAST_COMPILED_EXAMPLES
     )
     return ArrayReader(arrays, max_seq_length, bucket_by_length, any_length)
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from nezha_tf.data.in_memory import ArrayReader
 from nezha_tf.objectives.losses import weighted
+from nezha_tf.tasks.finetuning import evaluation
 from nezha_tf.tasks.finetuning.evaluation import PredictingEvaluation, make_reader, predict
 
 LONGEST = 40
@@ -89,14 +90,19 @@ def test_a_step_for_any_length_is_traced_once(held, tmp_path):
     strategy, model = tf.distribute.get_strategy(), Sums()
     task = Measured(max_eval_steps=None, output_dir=str(tmp_path))
     reader = make_reader(strategy, model, held, LONGEST, bucket_by_length=True)
-    evaluation = PredictingEvaluation(strategy, model, task, reader)
-    lengths = {batch["input_ids"].shape[-1] for batch in evaluation.batches()}
+    of_all = PredictingEvaluation(strategy, model, task, reader)
+    lengths = {batch["input_ids"].shape[-1] for batch in of_all.batches()}
     assert len(lengths) == 4  # as many as batches
-    assert np.array(evaluation()["outputs"]["scores"]).tolist() == sums_of(held, 23)
-    assert evaluation.predict_step.experimental_get_tracing_count() == 1
+    assert np.array(of_all()["outputs"]["scores"]).tolist() == sums_of(held, 23)
+    assert of_all.predict_step.experimental_get_tracing_count() == 1
 
 
-def test_several_replicas_and_bfloat16_have_few_lengths(held):
+def test_several_replicas_bfloat16_and_many_examples_have_few_lengths(held):
+    many = {"input_ids": [np.ones(3, "int32")] * evaluation.LEAST_COMPILED_EXAMPLES}
+    strategy = tf.distribute.get_strategy()
+    assert not make_reader(strategy, Sums(), many, LONGEST, True).any_length
+    few = {"input_ids": many["input_ids"][1:]}
+    assert make_reader(strategy, Sums(), few, LONGEST, True).any_length
     replicas = tf.distribute.MirroredStrategy(
         ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
     )
