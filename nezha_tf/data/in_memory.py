@@ -101,6 +101,9 @@ class ArrayReader(InMemoryReader):
 
     If each example has C sequences (the choices of a question), features with one value for each
     token, and `input_mask`, are [B, C, T].
+
+    Attributes:
+      any_length: whether batches may have any length.
     """
 
     def __init__(self, arrays, max_seq_length, bucket_by_length=True, any_length=False):
@@ -111,7 +114,7 @@ class ArrayReader(InMemoryReader):
           max_seq_length: number of tokens of the longest allowed sequence.
           bucket_by_length: whether a batch is padded to the bucket of its longest example, or
             always to `max_seq_length`.
-          any_length: whether each length is a bucket of its own.
+          any_length: whether each length is a bucket of its own, with `bucket_by_length`.
 
         Raises:
           ValueError: the examples have different numbers of sequences.

@@ -63,18 +63,18 @@ class PredictingEvaluation(Evaluation):
         return super().write(step, results)
 
 
-def make_reader(strategy, model, arrays, max_seq_length, bucket_by_length):
+def make_reader(strategy, model, arrays, max_seq_length, bucket_by_length, jit_compile):
     """Returns the `ArrayReader` of examples to evaluate, or to predict.
 
-    Few examples on a processor in float32 come in batches as long as their longest text: there XLA
-    would gain less than it takes to compile each length. With several replicas all parts of a batch
-    need one length.
+    On a processor in float32 its batches are as long as their longest text, unless XLA compiles and
+    there are many: of few it would gain less than it takes to compile each length. With several
+    replicas all parts of a batch need one length.
     """
     any_length = (
         kind(strategy) == "CPU"
         and strategy.num_replicas_in_sync == 1
         and model.compute_dtype == "float32"
-        and len(arrays["input_ids"]) < LEAST_COMPILED_EXAMPLES
+        and (not jit_compile or len(arrays["input_ids"]) < LEAST_COMPILED_EXAMPLES)
     )
     return ArrayReader(arrays, max_seq_length, bucket_by_length, any_length)
 

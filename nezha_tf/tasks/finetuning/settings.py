@@ -6,8 +6,8 @@ from nezha_tf.training.settings import AdapterSettings, LayerMixSettings, RunSet
 from nezha_tf.util.settings import GIVEN, default_of, flag
 
 PREDICTION_FORMATS = ("jsonl", "tsv")
-# XLA takes several seconds for each length of a model of 4 layers of 256, and its steps are then at
-# most a tenth to a fifth faster than those of the graph.
+# XLA takes several seconds for each length of a model of 4 layers of 256. Its steps took 0.77 of
+# the time of the graph's on AVX512-BF16 (least times 0.92: benchmarks/RESULTS.md).
 LEAST_COMPILED_STEPS = 1000
 
 

@@ -150,8 +150,9 @@ class FineTuning(Task):
         return kind(arrays, settings.max_seq_length, settings.bucket_by_length)
 
     def _reader(self, part, strategy, model):
-        sizes = (self.settings.max_seq_length, self.settings.bucket_by_length)
-        return make_reader(strategy, model, self.examples[part].arrays, *sizes)
+        settings = self.settings
+        how = (settings.max_seq_length, settings.bucket_by_length, settings.jit_compile)
+        return make_reader(strategy, model, self.examples[part].arrays, *how)
 
     def _pays_to_compile(self):
         """Whether XLA is worth its time, where the user does not say."""

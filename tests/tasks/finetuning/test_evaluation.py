@@ -89,7 +89,7 @@ def test_predictions_are_in_the_order_of_the_examples(held, any_length):
 def test_a_step_for_any_length_is_traced_once(held, tmp_path):
     strategy, model = tf.distribute.get_strategy(), Sums()
     task = Measured(max_eval_steps=None, output_dir=str(tmp_path))
-    reader = make_reader(strategy, model, held, LONGEST, bucket_by_length=True)
+    reader = make_reader(strategy, model, held, LONGEST, True, jit_compile=True)
     of_all = PredictingEvaluation(strategy, model, task, reader)
     lengths = {batch["input_ids"].shape[-1] for batch in of_all.batches()}
     assert len(lengths) == 4  # as many as batches
@@ -100,13 +100,16 @@ def test_a_step_for_any_length_is_traced_once(held, tmp_path):
 def test_several_replicas_bfloat16_and_many_examples_have_few_lengths(held):
     many = {"input_ids": [np.ones(3, "int32")] * evaluation.LEAST_COMPILED_EXAMPLES}
     strategy = tf.distribute.get_strategy()
-    assert not make_reader(strategy, Sums(), many, LONGEST, True).any_length
+    assert not make_reader(strategy, Sums(), many, LONGEST, True, True).any_length
+    assert make_reader(strategy, Sums(), many, LONGEST, True, False).any_length
     few = {"input_ids": many["input_ids"][1:]}
-    assert make_reader(strategy, Sums(), few, LONGEST, True).any_length
+    assert make_reader(strategy, Sums(), few, LONGEST, True, True).any_length
     replicas = tf.distribute.MirroredStrategy(
         ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
     )
     narrow = Sums(dtype="mixed_bfloat16")
     for strategy, model in ((replicas, Sums()), (tf.distribute.get_strategy(), narrow)):
-        assert not make_reader(strategy, model, held, LONGEST, True).any_length
-    assert not make_reader(tf.distribute.get_strategy(), Sums(), held, LONGEST, False).any_length
+        assert not make_reader(strategy, model, held, LONGEST, True, True).any_length
+    assert not make_reader(
+        tf.distribute.get_strategy(), Sums(), held, LONGEST, False, True
+    ).any_length
