@@ -160,6 +160,11 @@ def test_every_flag_is_read_somewhere(program):
             "--distribution_strategy=tpu",
         ),
         (
+            "run_pretraining",
+            {"num_train_steps": 9, "train_minutes": 0.0},
+            "--num_train_steps=9 does nothing with --train_minutes=0.0; leave it out",
+        ),
+        (
             "run_seq2seq",
             {"exempt_words": ("甲",)},
             "--exempt_words=甲 does nothing without --no_repeat_ngram_size; leave it out, or pass "

@@ -104,6 +104,9 @@ class NezhaEncoder(NezhaModel):
             `past_key_values`, a list of the `past_key_values` of `SelfAttention` for each layer;
             `output_positions`, int [B, Q], the places whose output is read, 0 first: the last layer
             computes no other (not with `layer_mix` or `past_key_values`);
+            `middle_positions`, int [B, M * K], for each of the M layers between the first and the
+            last the K places, in rising order, that it computes; other tokens pass by it, unchanged
+            and unseen (not with `past_key_values`, `memory` or `query_stream`);
             `memory`, [B, L, M, hidden_size], the inputs of the L layers for the M tokens before
             these, and with it `memory_mask`, int [B, M], 1 for tokens (see `with_memory`).
           training: whether dropout is on; with `layer_mix` there is none here.
@@ -113,10 +116,10 @@ class NezhaEncoder(NezhaModel):
         Returns:
           Dict of `sequence_output` [B, T, hidden_size], `pooled_output` [B, hidden_size],
           `encoder_outputs` (list of each layer's output), `embedding_output` [B, T, hidden_size]
-          and `keys_and_values` (list of each layer's pair, each [B, N, T, H]). `sequence_output` is
-          the last of `encoder_outputs`, with `norm_position` "pre" its norm, or, with `layer_mix`,
-          the mixture. With `pooled_only`, both are [B, 1, hidden_size], and with
-          `output_positions` [B, Q, hidden_size].
+          and `keys_and_values` (list of each layer's pair, each [B, N, T, H], or of K tokens).
+          `sequence_output` is the last of `encoder_outputs`, with `norm_position` "pre" its norm,
+          or, with `layer_mix`, the mixture. With `pooled_only`, both are [B, 1, hidden_size], and
+          with `output_positions` [B, Q, hidden_size].
 
         Raises:
           UserError: T is larger than the table of positions.
@@ -140,12 +143,21 @@ class NezhaEncoder(NezhaModel):
             views[-1] = self._view_of_first_token(inputs, view["attention_mask"])
         elif "output_positions" in inputs:
             views[-1] = self._view_of_places(inputs, view["attention_mask"])
-        for layer, past, own_memory, view in zip(
-            self.transformer_layers, cached, memory, views, strict=True
+        middle = self._middle_places(inputs)
+        for number, places in middle.items():
+            views[number] = self._view_among(inputs, view["attention_mask"], places)
+        for number, (layer, past, own_memory, view) in enumerate(
+            zip(self.transformer_layers, cached, memory, views, strict=True)
         ):
-            output, own = layer(
-                output, **view, past_key_values=past, memory=own_memory, training=training
+            states = output
+            if number in middle:
+                states = layers.gather_positions(output, middle[number])
+            states, own = layer(
+                states, **view, past_key_values=past, memory=own_memory, training=training
             )
+            if number in middle:
+                states = layers.put_positions(output, middle[number], states)
+            output = states
             encoder_outputs.append(output)
             keys_and_values.append(own)
         if self.final_norm is not None:
@@ -270,6 +282,30 @@ class NezhaEncoder(NezhaModel):
             ),
             "query_places": 1,
         }
+
+    def _middle_places(self, inputs):
+        """Returns dict of the number of a layer, from 0, to its places, int [B, K]."""
+        if "middle_positions" not in inputs:
+            return {}
+        places = inputs["middle_positions"]
+        batch, size = ops.shape(places)
+        count = len(self.transformer_layers) - 2
+        places = ops.reshape(places, (batch, count, size // count))
+        return {1 + number: each for number, each in enumerate(ops.unstack(places, count, axis=1))}
+
+    def _view_among(self, inputs, attention_mask, places):
+        """Returns the arguments of a layer in which the tokens at `places`, int [B, K], attend."""
+        position_ids = self.position_ids(inputs)
+        (batch, length), count = ops.shape(inputs["input_ids"]), ops.shape(places)[1]
+        seen = ops.broadcast_to(attention_mask, (batch, 1, length, length))[:, 0]
+        columns = ops.broadcast_to(places[:, None], (batch, count, count))
+        seen = ops.take_along_axis(layers.gather_positions(seen, places), columns, axis=2)
+        chosen = places
+        if position_ids is not None:
+            position_ids = ops.broadcast_to(position_ids, (batch, length))
+            chosen = ops.take_along_axis(position_ids, places, axis=1)
+        positions = self.positions.between(chosen, chosen)
+        return {"attention_mask": seen[:, None], "positions": positions}
 
     def _view_of_places(self, inputs, attention_mask):
         """Returns the arguments of a layer in which `output_positions` alone attend."""

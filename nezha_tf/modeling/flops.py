@@ -11,6 +11,7 @@ def training_flops(
     memory_length=0,
     num_outputs=None,
     lora_rank=0,
+    num_middle=None,
 ):
     """Returns the number of floating-point operations for one example in a training step.
 
@@ -29,6 +30,8 @@ def training_flops(
       num_outputs: the number of places for which the last layer computes an output; None: all T.
       lora_rank: the rank of the adapters. If above 0, the kernels of the layers are frozen: the
         gradient goes through them, and they have none of their own.
+      num_middle: the number of places that a layer between the first and the last computes; None:
+        all T.
     """
     hidden, width, length = config.hidden_size, config.embedding_width, max_seq_length
     inner, matrices = config.intermediate_size, feed_forward.of(config).num_matrices
@@ -44,6 +47,10 @@ def training_flops(
         if num_outputs is not None:  # All T are keys and values there, too.
             places = length - num_outputs
             unread = places * (projections - 2 * square) + attended * places / length
+        if num_middle is not None:
+            share = num_middle / length
+            skipped = (length - num_middle) * projections + attended * (1 - share**2)
+            unread += (config.num_hidden_layers - 2) * skipped
         # Layers that share weights are each computed.
         return config.num_hidden_layers * layer - unread
 

@@ -176,3 +176,18 @@ def gather_positions(sequence_output, positions):
     batch, length, hidden = ops.shape(sequence_output)
     rows = positions + ops.arange(batch, dtype=positions.dtype)[:, None] * length
     return ops.take(ops.reshape(sequence_output, (batch * length, hidden)), rows, axis=0)
+
+
+def put_positions(sequence_output, positions, vectors):
+    """Returns sequence_output [B, T, n] with vectors [B, P, n] at positions int [B, P].
+
+    The positions of an example differ.
+    """
+    batch, length, size = ops.shape(sequence_output)
+    rows = positions + ops.arange(batch, dtype=positions.dtype)[:, None] * length
+    changed = ops.scatter_update(
+        ops.reshape(sequence_output, (batch * length, size)),
+        ops.reshape(rows, (-1, 1)),
+        ops.reshape(vectors, (-1, size)),
+    )
+    return ops.reshape(changed, (batch, length, size))

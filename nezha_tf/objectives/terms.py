@@ -134,8 +134,9 @@ NEXT_TOKEN = NextToken()
 NEXT_SENTENCE = NextSentence()
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
-# What the tokens before an example left behind, and which texts a row has: see `NezhaEncoder`.
-OPTIONAL_INPUTS = ("memory", "memory_mask", "text_ids")
+# What the tokens before an example left behind, which texts a row has, and which tokens the middle
+# layers compute: see `NezhaEncoder`.
+OPTIONAL_INPUTS = ("memory", "memory_mask", "text_ids", "middle_positions")
 
 
 class TokenLoss:

@@ -28,6 +28,7 @@ class Task(abc.ABC):
       lengths: (tokens, predictions) of a sequence, to count its arithmetic.
       num_outputs: number of places of a sequence for which the last layer computes an output in
         training, as far as its arithmetic is counted; None: all.
+      num_middle: the same of the layers between the first and the last.
       sequences_per_example: number of sequences of an example.
       num_labels: number of labels that a head of labels scores.
       least_compared: the fewest examples of a micro-batch for which the objective has a gradient.
@@ -50,6 +51,7 @@ class Task(abc.ABC):
     train_reader = None
     memory_length = 0
     num_outputs = None
+    num_middle = None
     sequences_per_example = 1
     least_compared = 1
     num_labels = 1

@@ -74,6 +74,7 @@ def throughput_of(settings, strategy, task, dtype):
         task.memory_length,
         task.num_outputs,
         settings.lora_rank,
+        task.num_middle,
     )
     given, kind = settings.peak_tflops, devices.kind(strategy)
     if given is None and kind != "TPU":  # of a TPU nothing is measured

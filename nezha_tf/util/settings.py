@@ -178,7 +178,10 @@ def _unread(given, settings):
 
 def _beside(settings, other):
     there = getattr(settings, other)
-    return f"with {_shown(other, there)}" if there else f"without --{other}"
+    defaults = {field.name: field.default for field in dataclasses.fields(settings)}
+    # A 0 that is not the default was given.
+    is_given = there or (there is not False and there != defaults[other])
+    return f"with {_shown(other, there)}" if is_given else f"without --{other}"
 
 
 def _reading_note(settings_class, read_with):

@@ -264,6 +264,11 @@ def test_flops_against_a_count_by_hand(encoding, sides):
     # The last layer for one place: keys and values of all three, the rest of one.
     last = 2 * 3 * 4 * 4 + 2 * 4 * 4 + 2 * 4 * 8 + sides * 2 * (3 * 4)
     assert training_flops(config, 3, 2, num_outputs=1) == 6 * (layer + last + head + 4 * 4)
+    # Two more layers, of two of the three tokens.
+    middle = 4 * 2 * 4 * 4 + 2 * 2 * 4 * 8 + sides * 2 * (2 * 2 * 4)
+    deeper = dataclasses.replace(config, num_hidden_layers=4)
+    counted = 6 * (2 * layer + 2 * middle + head + 4 * 4)
+    assert training_flops(deeper, 3, 2, num_middle=2) == pytest.approx(counted, rel=1e-12)
 
 
 def test_a_run_with_the_whole_recipe(folder):

@@ -88,6 +88,14 @@ class PretrainingSettings(RunSettings):
         1,
         read_with={"initial_batch_size": GIVEN},
     )
+    middle_tokens: float | None = flag(
+        None,
+        "Share of the tokens of an example that each layer between the first and the last computes "
+        "in training, drawn for each layer; the others pass by it (random-LTD); default: all.",
+        0,
+        1,
+        read_with={"memory_length": (0,)},
+    )
     memory_length: int = flag(
         0,
         "Number of tokens before an example that the model remembers (Transformer-XL), for causal "

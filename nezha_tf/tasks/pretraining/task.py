@@ -14,6 +14,7 @@ from nezha_tf.data.schema import Lengths, Limits
 from nezha_tf.data.stream_reader import StreamReader
 from nezha_tf.modeling import positions
 from nezha_tf.objectives.dynamic_masking import DynamicMasking
+from nezha_tf.objectives.middle_tokens import MiddleTokens
 from nezha_tf.objectives.mixture import ObjectiveMixture
 from nezha_tf.objectives.objective import ExampleSettings
 from nezha_tf.objectives.policies import DEFAULT_MASKED_LM_PROB, POLICIES, budgets, check_share
@@ -82,7 +83,10 @@ class Pretraining(Task):
             self.num_outputs = num_outputs
         if settings.do_train:
             self.train_reader = self._reader(
-                self._files["input_file"], self.memory_length, self._parts["input_file"]
+                self._files["input_file"],
+                self.memory_length,
+                self._parts["input_file"],
+                settings.middle_tokens,
             )
         if settings.do_eval:
             groups = [part.files for part in self._parts["eval_file"]]
@@ -287,7 +291,7 @@ class Pretraining(Task):
         share = self.settings.masked_lm_prob
         return DEFAULT_MASKED_LM_PROB if share is None else share
 
-    def _reader(self, files, memory_length, parts=()):
+    def _reader(self, files, memory_length, parts=(), middle_tokens=None):
         transforms = self._mixture.transforms(self._examples)
         # Transforms assume that examples are pairs, with segment ids below 2.
         segments = self.config.type_vocab_size
@@ -295,6 +299,9 @@ class Pretraining(Task):
         features = self._mixture.features(self._examples)
         if self._pair == PACKED:
             features = (*features, schema.TEXT_IDS)
+        if middle_tokens not in (None, 1.0):
+            made = transforms[-1].gives if transforms else features
+            transforms = (*transforms, self._middle_tokens(middle_tokens, made))
         kind = StreamReader if memory_length else ExampleReader
         return kind(
             files,
@@ -307,3 +314,15 @@ class Pretraining(Task):
             in_manifests(files),
             [(part.files, part.weight) for part in parts],
         )
+
+    def _middle_tokens(self, share, features):
+        """Returns the transform of --middle_tokens, and notes how many tokens these are."""
+        if self.make_objective(0.0).has_query_stream:
+            raise UserError(
+                f"--middle_tokens={share:g} does not work with --objectives="
+                f"{self.settings.objectives}: the query stream sees all tokens in each layer; "
+                "leave it out"
+            )
+        drawn = MiddleTokens(self.config, self._examples.lengths.max_seq_length, share, features)
+        self.num_middle = drawn.count
+        return drawn
