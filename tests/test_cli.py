@@ -5,6 +5,7 @@ import errno
 import io
 import subprocess
 import sys
+import typing
 
 import program_flags
 import pytest
@@ -17,6 +18,7 @@ from nezha_tf.util.errors import UserError
 
 SHOWS_A_LINE_AND_WAITS = """
 import sys
+import typing
 from nezha_tf.util import console
 console.show_anything()
 print("told")
@@ -102,3 +104,16 @@ def test_what_a_machine_lacks_is_one_line_with_what_to_do(monkeypatch, capsys, e
 def test_too_little_memory_for_the_imports_is_one_line(capsys):
     sys.excepthook(MemoryError, MemoryError(), None)
     assert capsys.readouterr().err.endswith("smaller batches use it\n")
+
+
+def test_types_in_quotes_are_the_same_whoever_compiles_them():
+    with cli._annotations_compiled_once():
+        known = typing.TypeVar("known", "int", "list[str]", "int")
+        of_each = [id(each.__forward_code__) for each in known.__constraints__]
+        with pytest.raises(SyntaxError, match="Forward reference must be an expression"):
+            typing.ForwardRef("1 +")
+    assert len(set(of_each)) == 2
+    assert (
+        known.__constraints__ == typing.TypeVar("known", "int", "list[str]", "int").__constraints__
+    )
+    assert not hasattr(typing, "compile")
