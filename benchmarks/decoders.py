@@ -4,8 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 from contenders import VOCAB_SIZE, our_config
+from forms import Form
 from timing import import_tensorflow, import_torch
 
+PLAIN = Form("float32", is_compiled=False)
 PAD_ID, SEP_ID, MASK_ID, FIRST_ID = 0, 3, 4, 5
 
 
@@ -28,7 +30,7 @@ def random_sources(size):
     return rng.integers(FIRST_ID, VOCAB_SIZE, (size.batch, size.source)).astype("int32")
 
 
-def make_ours(size, target_prediction, jit_compile, recompute=False):
+def make_ours(size, target_prediction, jit_compile, recompute=False, policy="float32"):
     """Returns our search, which keeps keys and values or computes all anew at each step."""
     import_tensorflow()
 
@@ -47,7 +49,7 @@ def make_ours(size, target_prediction, jit_compile, recompute=False):
         max_length=size.target,
         min_length=size.target,
     )
-    model = NezhaForMaskedLM(our_config(size))
+    model = NezhaForMaskedLM(our_config(size), dtype=policy)
     generator = Generator(model, vocabulary, target_format, options, jit_compile)
     if recompute:
         generator._decoder = _recomputing_decoder(
@@ -126,12 +128,13 @@ def _recomputing_decoder(model, target_format, decoder, is_static):
     return RecomputingDecoder()
 
 
-def make_peer(size, kind):
+def make_peer(size, kind, form=PLAIN):
     """Returns Hugging Face's cached `generate` with a model of the same size on PyTorch.
 
     Args:
       size: `Size`.
       kind: "gpt2" or "bert" (a decoder without cross-attention).
+      form: `forms.Form`. Compiled, the cache still grows; these models have no other.
     """
     torch = import_torch()
     from transformers import BertConfig, BertLMHeadModel, GPT2Config, GPT2LMHeadModel
@@ -160,6 +163,8 @@ def make_peer(size, kind):
             )
         )
     model.eval()
+    if form.is_compiled:
+        model.forward = torch.compile(model.forward, dynamic=True)
     sources = torch.from_numpy(random_sources(size)).long()
     options = {
         "attention_mask": torch.ones_like(sources),
@@ -173,7 +178,7 @@ def make_peer(size, kind):
     }
 
     def search():
-        with torch.inference_mode():
+        with torch.inference_mode(), form.autocast(torch):
             found = model.generate(sources, **options)
         assert found.shape == (size.batch, size.source + size.target)
 

@@ -1,9 +1,11 @@
 """Seconds of a search on CPU: with a cache, without one, and Hugging Face's `generate`."""
 
-import importlib.util
-
+import forms
+import limits
+import machine
 import numpy as np
 from absl import app, flags
+from contenders import our_config
 from decoders import Size, make_ours, make_peer
 from memory import peak_memory
 from timing import in_fresh_process, milliseconds, ratio, run_in_turns
@@ -16,7 +18,12 @@ flags.DEFINE_multi_string(
 )
 flags.DEFINE_integer("rounds", 5, "turns that each side gets")
 flags.DEFINE_integer("steps", 2, "searches in a turn")
-flags.DEFINE_enum("against", "peers", ["peers", "recomputing", "memory"], "what is compared")
+flags.DEFINE_enum(
+    "against",
+    "peers",
+    ["peers", "forms", "recomputing", "memory"],
+    "what is compared; forms: each precision, compiled or not, with --sides and without beams",
+)
 flags.DEFINE_list("targets", ["32", "64", "128"], "target lengths of the memory's figures")
 
 OURS = {
@@ -35,11 +42,12 @@ def main(_):
         size = Size(*map(int, text.split(",")))
         if FLAGS.against == "memory":
             _show_memory(text, size)
+        elif FLAGS.against == "forms":
+            _compare_forms(text, size)
         elif FLAGS.against == "recomputing":
             _compare(text, size, {"masked": OURS["masked"]}, RECOMPUTING)
         else:
-            if not all(map(importlib.util.find_spec, ("torch", "transformers"))):
-                raise app.UsageError("PyTorch and transformers are missing: pip install '.[bench]'")
+            forms.check_packages()
             _compare(text, size, OURS, PEERS)
 
 
@@ -56,6 +64,25 @@ def _compare(text, size, ours, others):
     for other in others:
         for name in ours:
             print(f"  {other} / {name}: {ratio(times[other], times[name])}", flush=True)
+
+
+def _compare_forms(text, size):
+    """Prints the table of all forms; a step is the search of a batch."""
+    forms.check_packages()
+    rates = machine.show()
+    makers = {
+        name: (make_ours, size, "shift", form.is_compiled, False, form.policy)
+        for name, form in forms.OURS.items()
+    }
+    makers |= {
+        f"{name}, {kind}": (make_peer, size, kind, form)
+        for name, form in forms.peers("float32", "bfloat16").items()
+        for kind in ("gpt2", "bert")
+    }
+    lengths = [size.source + size.target] * size.batch
+    least = limits.least(rates, our_config(size), lengths, size.target, False, size.target)
+    title = f"Searches, {text}"
+    forms.compare(title, makers, FLAGS.rounds, FLAGS.steps, size.batch, least)
 
 
 def _show_memory(text, size):
