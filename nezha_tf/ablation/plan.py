@@ -5,7 +5,7 @@ import re
 import tomllib
 from typing import NamedTuple
 
-from nezha_tf.programs.table import arguments_of
+from nezha_tf.programs.table import arguments_of, has_flag
 from nezha_tf.util import forms, package_data, storage
 from nezha_tf.util.errors import UserError, require_flag
 from nezha_tf.util.parts import patterns_in
@@ -159,7 +159,7 @@ def _job(ablation, folder, setting, stage, seed, jobs):
     flags = {**about.flags, **ablation.settings[setting].flags.get(stage, {})}
     if not any(f"{{{_OUTPUT}}}" in value for value in flags.values()):
         flags["output_dir"] = f"{{{_OUTPUT}}}"
-    if about.is_seeded:
+    if about.is_seeded and has_flag(about.program, _SEED):
         flags.setdefault("seed", f"{{{_SEED}}}")
 
     def meaning(match, where):

@@ -1,5 +1,6 @@
 """The programs of the package, each of them a row."""
 
+import dataclasses
 import importlib
 import os
 from typing import NamedTuple
@@ -40,8 +41,23 @@ def arguments_of(program):
     """
     if os.path.isfile(program):
         return [program]
-    name = os.path.basename(program).removesuffix(".py")
+    name = _name(program)
     return ["-m", "nezha_tf", name] if name in PROGRAMS else None
+
+
+def has_flag(program, flag):
+    """Returns whether a program has a flag; of a foreign script it is taken to be so."""
+    name = _name(program)
+    if name not in PROGRAMS:
+        return True
+    fields = dataclasses.fields(part(PROGRAMS[name].settings))
+    return any(
+        field.metadata and (field.metadata["name"] or field.name) == flag for field in fields
+    )
+
+
+def _name(program):
+    return os.path.basename(program).removesuffix(".py")
 
 
 PROGRAMS = {

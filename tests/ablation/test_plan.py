@@ -35,6 +35,29 @@ def test_jobs_by_hand(tmp_path):
     }
 
 
+def test_a_program_without_seeds_runs_for_each_seed_of_what_it_reads(tmp_path):
+    text = """
+    seeds = [1, 2]
+    [stages.train]
+    program = "run_pretraining.py"
+    [stages.stacked]
+    program = "tools/convert_checkpoint.py"
+    flags = {from = "{train}", to = "{output}", num_hidden_layers = 4}
+    [settings.one]
+    """
+    found = jobs(tmp_path, text)
+    for seed in (1, 2):
+        assert f"--seed={seed}" in found["one", "train", seed].flags
+        job = found["one", "stacked", seed]
+        assert job.needs == (f"train/one/seed{seed}",)
+        own = f"--to=out/stacked/one/seed{seed}"
+        assert set(job.flags) == {
+            f"--from=out/train/one/seed{seed}",
+            own,
+            "--num_hidden_layers=4",
+        }
+
+
 def test_files_may_have_weights(tmp_path):
     text = f"""
     seeds = [1]
