@@ -1,11 +1,14 @@
 """How many single characters of texts a model fills in: six blanks a text, at random places.
 
-  python examples/blanks.py --model=mini --input_file=books_held_out.txt,modern_held_out.txt
+  python examples/blanks.py --model=mini --input_file=out/mini/books.txt,out/mini/modern.txt \\
+      --eval_share=0.01
 
 A file has a sentence a line and a blank line between documents; its documents are cut into texts of
 at most 126 tokens, whole sentences each. Only Chinese characters are hidden, each by [MASK], and
-all six of a text at once. A line for each file tells the share of the characters that are the
-model's first choice, and of those among its first five.
+all six of a text at once. With --eval_share only the documents count that
+tools/create_pretraining_data.py holds out of such a file with the same flag. A line for each file
+tells the share of the characters that are the model's first choice, and of those among its first
+five.
 """
 
 import random
@@ -18,6 +21,7 @@ try:
 
     import nezha_tf
     from nezha_tf import cli
+    from nezha_tf.corpus.documents import draw_of
     from nezha_tf.data.corpus import read_documents
     from nezha_tf.text.vocabulary import CLS, MASK, SEP
     from nezha_tf.util.errors import UserError
@@ -29,6 +33,8 @@ tf = cli.import_tensorflow()  # quietly
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model", "mini", "The model: its folder, or mini.")
 flags.DEFINE_list("input_file", None, "Held-out texts, comma-separated.", required=True)
+flags.DEFINE_float("eval_share", 1.0, "The documents that this share holds out; 1: all.", 0, 1)
+flags.DEFINE_integer("random_seed", 12345, "The same flag of the program that held them out.")
 flags.DEFINE_integer("count", 1000, "Number of texts of each file, from the first on.", 1)
 flags.DEFINE_integer("seed", 1, "Seed of the places.")
 
@@ -62,7 +68,9 @@ def filled(tokenizer, model, path):
 
 def texts(tokenizer, path):
     """Yields the lists of tokens of a file's texts."""
-    for document in read_documents(path):
+    for number, document in enumerate(read_documents(path)):
+        if draw_of(FLAGS.random_seed, number) >= FLAGS.eval_share:
+            continue
         tokens = []
         for sentence in document:
             new = tokenizer.tokenize(sentence)

@@ -13,12 +13,13 @@ import unittest.mock
 import program_flags
 import pytest
 from absl import flags
-from conftest import REPOSITORY
+from conftest import REPOSITORY, RESOURCES
 from examples_programs import program
 from hypothesis import given
 from hypothesis import strategies as st
 
 import nezha_tf
+from nezha_tf.corpus.create import create_pretraining_data
 from nezha_tf.data.corpus import read_documents, read_lines, write_documents
 from nezha_tf.generation.fill import BlankFiller
 from nezha_tf.util import files
@@ -43,7 +44,7 @@ def classical_corpus():
         return program("classical_corpus")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def blanks():
     with program_flags.forgotten_afterwards():
         yield program("blanks")
@@ -368,13 +369,35 @@ def test_perplexities_by_the_length_of_the_memory(tmp_path, capsys):
     assert (tmp_path / "memory.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_blanks_of_what_the_examples_leave_out(blanks, tmp_path):
+    """The documents of --eval_share are those that the program which makes examples holds out."""
+    corpus = RESOURCES / "sample_corpus.txt"
+    create_pretraining_data(
+        input_file=str(corpus),
+        output_file=str(tmp_path / "train.tfrecord"),
+        eval_output_file=str(tmp_path / "eval.tfrecord"),
+        eval_share=0.3,
+        vocab_file=str(RESOURCES / "vocab.txt"),
+        masking="none",
+        num_workers=1,
+    )
+    summary = json.loads((tmp_path / "eval.tfrecord.json").read_text(encoding="utf-8"))
+    documents = list(read_documents(corpus))
+    flags.FLAGS(["blanks.py", f"--input_file={corpus}", "--eval_share=0.3"])
+    tokenizer = nezha_tf.FullTokenizer(RESOURCES / "vocab.txt")
+    with unittest.mock.patch.object(blanks, "MOST_TOKENS", 10**6):  # a text is a whole document
+        found = list(blanks.texts(tokenizer, str(corpus)))
+    assert len(found) == summary["documents"] < len(documents)
+    assert sum(map(len, found)) == summary["statistics"]["text_tokens"]
+
+
 def test_blanks_are_filled_as_by_the_tool(blanks, tmp_path):
     """With the places of the program, the package's own filler has the same first choices."""
     text = "皇帝派使者前往京城。大臣们都不敢说话。他回到家里，把这件事告诉了母亲。"
     path = tmp_path / "texts.txt"
     sentences = text.replace("。", "。\n")
     path.write_text(f"{sentences}\n{sentences * 2}\n很短。\n", encoding="utf-8")
-    flags.FLAGS(["blanks.py", f"--input_file={path}"])
+    flags.FLAGS(["blanks.py", f"--input_file={path}", "--eval_share=1"])
     tokenizer, model = nezha_tf.load("mini")
     filler, rng = BlankFiller(model, tokenizer, blanks.CHOICES), random.Random(1)
     right = []
