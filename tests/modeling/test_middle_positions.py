@@ -50,7 +50,7 @@ def states_and_gradients(model, inputs):
     return states, tape.gradient(loss, model.trainable_variables)
 
 
-@pytest.mark.parametrize("size", (6, 8, LENGTH))
+@pytest.mark.parametrize("size", (6, 8))
 @pytest.mark.parametrize(
     "encoding, changes", [*((name, {}) for name in POSITION_ENCODINGS), ("rotary", PRE)]
 )

@@ -1,5 +1,7 @@
 """Batches that grow: their sizes, the examples in them, and runs that go on."""
 
+import contextlib
+import io
 import json
 import math
 import os
@@ -133,15 +135,22 @@ def weights_in(folder, step):
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
-@pytest.mark.parametrize("stop", (3, 4, 9))
-def test_a_run_that_goes_on_has_the_course_of_one_that_was_never_stopped(tmp_path, stop, capsys):
-    whole, parted = tmp_path / "whole", tmp_path / "parted"
-    run(settings_in(tmp_path, output_dir=str(whole)), Pretraining)
-    lines = capsys.readouterr().out.splitlines()
-    told = [line for line in lines if "examples in a batch" in line]
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run that was never stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        run(settings_in(folder, output_dir=str(folder / "run")), Pretraining)
+    told = [line for line in shown.getvalue().splitlines() if "examples in a batch" in line]
     assert told == [
         f"step {n}: from here on {size} examples in a batch" for n, size in ((4, 4), (8, 8))
     ]
+    return folder / "run"
+
+
+@pytest.mark.parametrize("stop", (3, 4, 9))
+def test_a_run_that_goes_on_has_the_course_of_one_that_was_never_stopped(tmp_path, stop, whole):
+    parted = tmp_path / "parted"
     run(settings_in(tmp_path, output_dir=str(parted), num_train_steps=stop), Pretraining)
     run(settings_in(tmp_path, output_dir=str(parted)), Pretraining)
     one, other = weights_in(whole, 11), weights_in(parted, 11)
