@@ -1,6 +1,5 @@
 """The programs of the package, each of them a row."""
 
-import dataclasses
 import importlib
 import os
 from typing import NamedTuple
@@ -50,10 +49,7 @@ def has_flag(program, flag):
     name = _name(program)
     if name not in PROGRAMS:
         return True
-    fields = dataclasses.fields(part(PROGRAMS[name].settings))
-    return any(
-        field.metadata and (field.metadata["name"] or field.name) == flag for field in fields
-    )
+    return flag in part("util.settings:flag_names")(part(PROGRAMS[name].settings))
 
 
 def _name(program):

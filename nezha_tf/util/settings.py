@@ -186,7 +186,7 @@ def _beside(settings, other):
 
 def _reading_note(settings_class, read_with):
     """Returns " Only with --crf." for the help of a flag, or ""."""
-    own = {_name(field) for field in _flags_of(settings_class)}
+    own = flag_names(settings_class)
     conditions = [
         f"with {_choices(other, values)}" if _has_on(values) else f"without --{other}"
         for other, values in read_with.items()
@@ -217,6 +217,11 @@ def _choices(other, values):
 
 def _shown(name, value):
     return f"--{name}" if value is True else f"--{name}={flag_text(value)}"
+
+
+def flag_names(settings_class):
+    """Returns the names of the flags of a class of settings, a set."""
+    return {_name(field) for field in _flags_of(settings_class)}
 
 
 def flags_of(settings):

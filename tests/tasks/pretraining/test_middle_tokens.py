@@ -3,45 +3,23 @@
 import json
 
 import pytest
-from commands import CONFIG, settings_of
-from conftest import RESOURCES
+import sample_examples
+from sample_examples import make_examples
 
-from nezha_tf.corpus.create import create_pretraining_data
-from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training.run import run
 from nezha_tf.util.errors import UserError
-
-VOCABULARY = str(RESOURCES / "vocab.txt")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("middle")
-    config = {**CONFIG, "type_vocab_size": 6, "num_attention_heads": 4, "num_hidden_layers": 4}
-    (folder / "config.json").write_text(json.dumps(config))
-    create_pretraining_data(
-        input_file=str(RESOURCES / "sample_corpus.txt"),
-        output_file=str(folder / "train.tfrecord"),
-        eval_output_file=str(folder / "eval.tfrecord"),
-        eval_share=0.2,
-        vocab_file=VOCABULARY,
-        max_seq_length=48,
-        masking="none",
-        num_workers=1,
-    )
+    make_examples(folder, {"num_hidden_layers": 4}, masking="none")
     return folder
 
 
 def settings_for(folder, objectives, *flags):
-    return settings_of(
-        PretrainingSettings,
-        *(f"--bert_config_file={folder}/config.json", f"--vocab_file={VOCABULARY}"),
-        *(f"--input_file={folder}/train.tfrecord", f"--eval_file={folder}/eval.tfrecord"),
-        *(f"--output_dir={folder}/run", f"--objectives={objectives}", "--do_train", "--do_eval"),
-        *("--num_train_steps=3", "--num_warmup_steps=1", "--train_batch_size=8"),
-        *("--dynamic_masking=whole_word", "--log_steps=1", "--nojit_compile", *flags),
-    )
+    return sample_examples.settings_for(folder, objectives, "--dynamic_masking=whole_word", *flags)
 
 
 def test_a_run_of_several_objectives(folder, tmp_path, monkeypatch):

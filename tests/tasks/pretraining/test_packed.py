@@ -3,53 +3,32 @@
 import json
 
 import pytest
-from commands import CONFIG, settings_of
+import sample_examples
 from conftest import RESOURCES
+from sample_examples import VOCABULARY, make_examples
 
 from nezha_tf.corpus.create import create_pretraining_data
 from nezha_tf.corpus.record_check import check_files
 from nezha_tf.corpus.shard_files import summary_name
-from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training.run import run
 from nezha_tf.util.errors import UserError
-
-VOCABULARY = str(RESOURCES / "vocab.txt")
 
 
 @pytest.fixture(scope="module", params=["none", "token"])
 def folder(request, tmp_path_factory):
     """A folder with examples that are masked or not, and a configuration."""
     folder = tmp_path_factory.mktemp(request.param)
-    config = {**CONFIG, "type_vocab_size": 6, "num_attention_heads": 4}
-    (folder / "config.json").write_text(json.dumps(config))
-    create_pretraining_data(
-        input_file=str(RESOURCES / "sample_corpus.txt"),
-        output_file=str(folder / "train.tfrecord"),
-        eval_output_file=str(folder / "eval.tfrecord"),
-        eval_share=0.2,
-        vocab_file=VOCABULARY,
-        max_seq_length=48,
-        **({"dupe_factor": 1, "max_predictions_per_seq": 7} if request.param == "token" else {}),
-        masking=request.param,
-        pair="packed",
-        num_workers=1,
-    )
+    few = {"dupe_factor": 1, "max_predictions_per_seq": 7} if request.param == "token" else {}
+    make_examples(folder, masking=request.param, pair="packed", **few)
     return folder
 
 
 def settings_for(folder, objectives, *flags):
     is_masked = folder.name.startswith("token")
     masking = () if is_masked or "bidirectional" not in objectives else ("whole_word",)
-    return settings_of(
-        PretrainingSettings,
-        *(f"--bert_config_file={folder}/config.json", f"--vocab_file={VOCABULARY}"),
-        *(f"--input_file={folder}/train.tfrecord", f"--eval_file={folder}/eval.tfrecord"),
-        *(f"--output_dir={folder}/run", f"--objectives={objectives}", "--do_train", "--do_eval"),
-        *(f"--dynamic_masking={policy}" for policy in masking),
-        *("--num_train_steps=3", "--num_warmup_steps=1", "--train_batch_size=8"),
-        *("--log_steps=1", "--nojit_compile", *flags),
-    )
+    flags = (*(f"--dynamic_masking={policy}" for policy in masking), *flags)
+    return sample_examples.settings_for(folder, objectives, *flags)
 
 
 def test_records_are_whole(folder):
