@@ -41,6 +41,7 @@ TOOLS = {
 
 def main(_):
     forms.check_packages()
+    machine.require_bytecode()
     machine.show()
     folder = os.path.abspath(FLAGS.model_folder)
     if not os.path.exists(FLAGS.made_folder):

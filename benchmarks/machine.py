@@ -2,6 +2,7 @@
 
 import ctypes.util
 import importlib.metadata
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -62,6 +63,19 @@ def show():
     if not has_cpp_compiler():
         print("no C++ compiler (CXX, or g++): torch.compile is left out")
     return _shown_rates()
+
+
+def require_bytecode():
+    """Exits where each start would compile the sources of packages again, as no user's does.
+
+    With PYTHONDONTWRITEBYTECODE, and packages that pip did not compile, TensorFlow's import takes
+    seconds longer.
+    """
+    for name in PACKAGES:
+        found = importlib.util.find_spec(name)
+        if found and not os.path.exists(importlib.util.cache_from_source(found.origin)):
+            folder = os.path.dirname(os.path.dirname(found.origin))
+            raise SystemExit(f"{name} is not compiled: python -m compileall -q {folder}")
 
 
 def _absent(sets):

@@ -32,6 +32,7 @@ flags.DEFINE_integer("rounds", 5, "starts of each size")
 
 
 def main(_):
+    machine.require_bytecode()
     machine.show()
     with tempfile.TemporaryDirectory() as folder:
         _make_data(folder)

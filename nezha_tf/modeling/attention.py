@@ -1,6 +1,5 @@
 """Self-attention with position encodings."""
 
-import functools
 import math
 
 import keras
@@ -9,7 +8,7 @@ from keras import ops
 from nezha_tf.modeling.compiled_parts import fused
 from nezha_tf.modeling.configured import Configured
 from nezha_tf.modeling.dropout import Dropout, dropped
-from nezha_tf.modeling.layers import dense, product
+from nezha_tf.modeling.layers import dense, product, side_by_side
 
 # This is added to the logits of masked keys, as in the originals. It is finite, so that the softmax
 # of a row with only masked keys is defined, and within the range of float16.
@@ -75,15 +74,17 @@ class SelfAttention(Configured, keras.layers.Layer):
             if memory is not None:
                 states = ops.concatenate([memory, hidden_states], axis=1)
             if query_states is None:
-                query, key, value = self._heads(states, (self.query, self.key, self.value))
+                query, key, value = self._heads(
+                    states, (self.query, self.key, self.value), training
+                )
                 query = query[:, :, ops.shape(states)[1] - ops.shape(hidden_states)[1] :]
             else:
-                query = self._queries(query_states)
-                key, value = self._heads(states, (self.key, self.value))
+                (query,) = self._heads(query_states, (self.query,), training)
+                key, value = self._heads(states, (self.key, self.value), training)
             query, key = positions.turned(query, key)
             own = (key, value)
         else:
-            query = self._queries(hidden_states)
+            (query,) = self._heads(hidden_states, (self.query,), training)
             query, _ = positions.turned(query, query)
         blocks = (*past_key_values, own) if has_own_keys else past_key_values
         probs = _dropped_softmax(
@@ -102,30 +103,26 @@ class SelfAttention(Configured, keras.layers.Layer):
         query, key = positions.turned(query, key)
         return _softmax(*_scores(query, [key], positions), attention_mask)
 
-    def _heads(self, states, parts):
+    def _heads(self, states, parts, training=False):
         """Returns what each of some parts makes of the states, each [B, N, T, H].
 
-        The queries are scaled by 1/sqrt(H). One product is faster than several, and so are its
-        gradients.
+        The queries are scaled by 1/sqrt(H). In training one product is faster than several, and so
+        are its gradients. Else the kernels would be put side by side for each batch.
         """
-        split = functools.partial(
-            _split,
-            heads=self.config.num_attention_heads,
-            count=len(parts),
-            has_queries=self.query in parts,
-        )
-        if any(part.quantization_mode for part in parts):  # each has a scale of its own
-            return split(ops.concatenate([part(states) for part in parts], axis=-1), None)
-        bias = None
-        if self.config.use_bias:
-            bias = ops.concatenate([part.bias for part in parts], axis=0)
-        return split(product(states, parts), bias)
+        is_quantized = any(part.quantization_mode for part in parts)  # each has a scale of its own
+        groups = [parts] if training and not is_quantized else [(part,) for part in parts]
+        return [heads for group in groups for heads in self._heads_of(states, group)]
 
-    def _queries(self, states):
-        batch, length, _ = ops.shape(states)
-        heads, size = self.config.num_attention_heads, self.config.head_size
-        query = ops.reshape(self.query(states), (batch, length, heads, size))
-        return ops.transpose(query, (0, 2, 1, 3)) * (1.0 / math.sqrt(size))
+    def _heads_of(self, states, parts):
+        bias = None
+        if parts[0].quantization_mode:
+            made = parts[0](states)
+        else:
+            made = product(states, parts)
+            if self.config.use_bias:
+                bias = side_by_side([part.bias for part in parts], axis=0)
+        heads = self.config.num_attention_heads
+        return _split(made, bias, heads=heads, count=len(parts), has_queries=self.query is parts[0])
 
 
 @fused

@@ -1,6 +1,7 @@
 """The feed-forward sublayers."""
 
 import keras
+from keras import ops
 
 from nezha_tf.config import FEED_FORWARDS
 from nezha_tf.modeling.compiled_parts import fused
@@ -43,7 +44,12 @@ class FeedForward(Configured, keras.layers.Layer):
 
     def call(self, states):
         """Maps states [B, T, hidden_size] to the same shape."""
-        return self.projection(self.intermediate(states))
+        rows = ops.reshape(states, (-1, self.config.hidden_size))
+        return ops.reshape(self.of_rows(rows), ops.shape(states))
+
+    def of_rows(self, rows):
+        """Maps rows [n, hidden_size], which are products of matrices alone, to the same shape."""
+        return self.projection(self.intermediate(rows))
 
 
 class GeGLU(FeedForward):
@@ -63,8 +69,8 @@ class GeGLU(FeedForward):
         super().build(input_shape)
         self.linear.build((None, None, self.config.hidden_size))
 
-    def call(self, states):
-        return self.projection(_multiplied(self.intermediate(states), self.linear(states)))
+    def of_rows(self, rows):
+        return self.projection(_multiplied(self.intermediate(rows), self.linear(rows)))
 
 
 class SwiGLU(GeGLU):

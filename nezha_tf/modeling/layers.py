@@ -57,20 +57,34 @@ def product(inputs, parts):
     """
     is_adapted = all(part.lora_enabled for part in parts)
     kernels = [part._kernel if is_adapted else part.kernel for part in parts]
-    made = ops.matmul(inputs, _side_by_side(kernels, axis=1))
+    made = of_rows(inputs, side_by_side(kernels, axis=1))
     if not is_adapted:
         return made
     ranks = np.cumsum([part.lora_rank for part in parts])[:-1]
-    low = ops.matmul(inputs, _side_by_side([part.lora_kernel_a for part in parts], axis=1))
+    low = of_rows(inputs, side_by_side([part.lora_kernel_a for part in parts], axis=1))
     low = ops.split(low, ranks, axis=-1) if len(parts) > 1 else [low]
     more = [
-        ops.matmul(part.lora_alpha / part.lora_rank * each, part.lora_kernel_b)
+        of_rows(part.lora_alpha / part.lora_rank * each, part.lora_kernel_b)
         for each, part in zip(low, parts, strict=True)
     ]
-    return made + _side_by_side(more, axis=-1)
+    return made + side_by_side(more, axis=-1)
 
 
-def _side_by_side(values, axis):
+def of_rows(states, matrix):
+    """Returns the product of states [..., n] and a matrix [n, m], [..., m].
+
+    As in the originals (`reshape_to_matrix` of BERT's modeling.py) it is one product of matrices.
+    Keras makes twelve operations of a product with more axes, for which a short text waits.
+    """
+    *outer, size = ops.shape(states)
+    if len(outer) == 1:
+        return ops.matmul(states, matrix)
+    made = ops.matmul(ops.reshape(states, (-1, size)), matrix)
+    return ops.reshape(made, (*outer, matrix.shape[-1]))
+
+
+def side_by_side(values, axis):
+    """Returns tensors concatenated; a single one as it is."""
     return ops.concatenate(values, axis=axis) if len(values) > 1 else values[0]
 
 

@@ -43,6 +43,18 @@ def exports(tmp_path_factory):
     return {name: Served(root / name, {**SETTINGS, **kind}) for name, kind in KINDS.items()}
 
 
+def test_a_text_waits_for_one_operation_a_kernel(exports):
+    """A product of each kernel as it is: nothing is put together or turned for a text."""
+    graph = exports["single"]["from_ids"].get_concrete_function().graph
+    products = [operation for operation in graph.get_operations() if operation.type == "MatMul"]
+    config = exports["single"].folder.config
+    # Six a layer; segments, the pooler and the head, whose small table is turned.
+    assert len(products) == 6 * config.num_hidden_layers + 3
+    sources = {product.inputs[1].op.type for product in products[:-1]}
+    assert sources == {"ReadVariableOp"}
+    assert "Prod" not in {operation.type for operation in graph.get_operations()}  # tf.tensordot
+
+
 def inputs_of(name, texts=TEXTS, others=OTHERS):
     return {"text": texts, "text_pair": others} if name == "pair" else {"text": texts}
 
