@@ -117,27 +117,28 @@ def _clock_the_step(clock):
     from nezha_tf.training.run import Run
     from nezha_tf.training.step import TrainStep
 
-    make, run = Run.__init__, TrainStep.run
+    make, trace, run = Run.__init__, TrainStep.trace, TrainStep.run
 
     def made(self, *arguments):
         clock.note("reading files")
         make(self, *arguments)
         clock.note("making the model")
 
-    def ran(self, iterator, count, stop=0.0):
-        import tensorflow as tf
+    def traced(self, iterator):
+        clock.note("making optimizer and batches")
+        trace(self, iterator)
+        clock.note("tracing")
 
-        if len(clock.parts) < 6:
-            clock.note("making optimizer and batches")
-            self._many.get_concrete_function(iterator, tf.constant(count), tf.constant(stop))
-            clock.note("tracing")
-            report = run(self, iterator, count, stop)
+    def ran(self, iterator, count, stop=0.0):
+        report = run(self, iterator, count, stop)
+        if not is_over:
             float(report.gradient_norm)
             clock.note("compiling and the first step")
-            return report
-        return run(self, iterator, count, stop)
+            is_over.append(True)
+        return report
 
-    Run.__init__, TrainStep.run = made, ran
+    is_over = []
+    Run.__init__, TrainStep.trace, TrainStep.run = made, traced, ran
 
 
 if __name__ == "__main__":
