@@ -81,7 +81,7 @@ class Embeddings(Configured, keras.layers.Layer):
         segments = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype)
         if perturbation is not None:
             output = output + ops.cast(perturbation, output.dtype)
-        output = output + layers.of_rows(segments, self.token_type_embeddings)
+        output = output + layers.matrix_product(segments, self.token_type_embeddings)
         if self.positions is not None:
             output = output + self.positions.embeddings(position_ids, ops.shape(input_ids)[1])
         output = self.dropout(self.norm(output), training=training)

@@ -57,20 +57,20 @@ def product(inputs, parts):
     """
     is_adapted = all(part.lora_enabled for part in parts)
     kernels = [part._kernel if is_adapted else part.kernel for part in parts]
-    made = of_rows(inputs, side_by_side(kernels, axis=1))
+    made = matrix_product(inputs, side_by_side(kernels, axis=1))
     if not is_adapted:
         return made
     ranks = np.cumsum([part.lora_rank for part in parts])[:-1]
-    low = of_rows(inputs, side_by_side([part.lora_kernel_a for part in parts], axis=1))
+    low = matrix_product(inputs, side_by_side([part.lora_kernel_a for part in parts], axis=1))
     low = ops.split(low, ranks, axis=-1) if len(parts) > 1 else [low]
     more = [
-        of_rows(part.lora_alpha / part.lora_rank * each, part.lora_kernel_b)
+        matrix_product(part.lora_alpha / part.lora_rank * each, part.lora_kernel_b)
         for each, part in zip(low, parts, strict=True)
     ]
     return made + side_by_side(more, axis=-1)
 
 
-def of_rows(states, matrix):
+def matrix_product(states, matrix):
     """Returns the product of states [..., n] and a matrix [n, m], [..., m].
 
     As in the originals (`reshape_to_matrix` of BERT's modeling.py) it is one product of matrices.
