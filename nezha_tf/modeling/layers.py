@@ -71,7 +71,7 @@ def product(inputs, parts):
 
 
 def matrix_product(states, matrix):
-    """Returns the product of states [..., n] and a matrix [n, m], [..., m].
+    """Returns the product of states [..., n] and a matrix [n, m]: [..., m], in their dtype.
 
     As in the originals (`reshape_to_matrix` of BERT's modeling.py) it is one product of matrices.
     Keras makes twelve operations of a product with more axes, for which a short text waits.
