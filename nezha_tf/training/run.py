@@ -13,6 +13,7 @@ from nezha_tf.checkpoints import run_folder
 from nezha_tf.checkpoints.run_folder import read_metrics
 from nezha_tf.training import (
     adapters,
+    compiling,
     devices,
     flag_history,
     model_card,
@@ -90,7 +91,7 @@ def prepare(settings):
 
 
 def make(settings, strategy, folders, make_task):
-    """Chooses the precision, and returns the `Task`, which reads its data; says so.
+    """Chooses precision and compiling, and returns the `Task`, which reads its data; says so.
 
     The arguments are those of `with_precision`, and `make_task` of `run`.
 
@@ -100,7 +101,10 @@ def make(settings, strategy, folders, make_task):
     settings = with_precision(settings, strategy, folders)
     if devices.is_chief(strategy):
         console.tell("reading the data", flush=True)
-    return make_task(settings)
+    task = make_task(settings)
+    if task.settings.jit_compile is None:
+        task.resolve(jit_compile=compiling.pays_to_compile(task))
+    return task
 
 
 def run_in(strategy, task, settings, before=None):

@@ -85,7 +85,11 @@ class DeviceSettings:
         choices=("element", "file"),
     )
     steps_per_loop: int = flag(10, "Most steps on the device between two returns to Python.", 1)
-    jit_compile: bool = flag(True, "Compile the training step with XLA.")
+    jit_compile: bool | None = flag(
+        None,
+        "Compile the training step with XLA; default: yes, but on a processor in float32 not for a "
+        "run that ends before the seconds of compiling are won back.",
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

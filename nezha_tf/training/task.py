@@ -11,7 +11,7 @@ from nezha_tf.checkpoints.places import weights_of
 from nezha_tf.checkpoints.published import read_config
 from nezha_tf.checkpoints.run_checkpoints import LOWEST_LOSS
 from nezha_tf.modeling import positions
-from nezha_tf.training import start
+from nezha_tf.training import compiling, start
 from nezha_tf.util.errors import UserError
 
 
@@ -76,6 +76,11 @@ class Task(abc.ABC):
             self.notes.append(
                 "warning: --layer_mix without --init_checkpoint: a new run freezes random weights"
             )
+
+    @property
+    def is_short(self):
+        """Whether XLA's compiler would take longer than it saves in training on a processor."""
+        return compiling.has_little_arithmetic(self.settings, self)
 
     def resolve(self, **values):
         """Sets fields of `settings` that depend on the data; the caller's object is unchanged."""

@@ -67,7 +67,19 @@ def throughput_of(settings, strategy, task, dtype):
       task: the `Task`.
       dtype: the dtype of the model's arithmetic.
     """
-    flops = task.sequences_per_example * training_flops(
+    flops = flops_per_example(settings, task)
+    given, kind = settings.peak_tflops, devices.kind(strategy)
+    if given is None and kind != "TPU":  # of a TPU nothing is measured
+        peak = product_rate(kind, dtype)
+    else:
+        peak = (given or 0) * 1e12
+    peak *= devices.num_processors(strategy)
+    return Throughput(flops / task.lengths[0], peak)
+
+
+def flops_per_example(settings, task):
+    """Returns the operations of a training step for an example; arguments as `throughput_of`."""
+    return task.sequences_per_example * training_flops(
         task.config,
         *task.lengths,
         settings.layer_mix,
@@ -76,13 +88,6 @@ def throughput_of(settings, strategy, task, dtype):
         settings.lora_rank,
         task.num_middle,
     )
-    given, kind = settings.peak_tflops, devices.kind(strategy)
-    if given is None and kind != "TPU":  # of a TPU nothing is measured
-        peak = product_rate(kind, dtype)
-    else:
-        peak = (given or 0) * 1e12
-    peak *= devices.num_processors(strategy)
-    return Throughput(flops / task.lengths[0], peak)
 
 
 # Only products that take this many seconds show the rate. On two cores, those of 1 ms showed three

@@ -61,8 +61,6 @@ class FineTuning(Task):
             self.train_reader = self._train_reader()
             self.lengths = (self.train_reader.mean_length, 0)
             self._set_course()
-        if self.settings.jit_compile is None:
-            self.resolve(jit_compile=self._pays_to_compile())
 
     def paths_of(self, part):
         """Returns the list of files of --train_file, --eval_file or --predict_file."""
@@ -154,14 +152,13 @@ class FineTuning(Task):
         how = (settings.max_seq_length, settings.bucket_by_length, settings.jit_compile)
         return make_reader(strategy, model, self.examples[part].arrays, *how)
 
-    def _pays_to_compile(self):
-        """Whether XLA is worth its time, where the user does not say."""
-        settings = self.settings
-        # Of --train_minutes the number is not known.
-        is_short = (settings.num_train_steps or LEAST_COMPILED_STEPS) < LEAST_COMPILED_STEPS
-        gpus = tf.config.list_logical_devices("GPU")
-        on_processor = not gpus and settings.distribution_strategy != "tpu"
-        return not (on_processor and settings.precision == "float32" and is_short)
+    @property
+    def is_short(self):
+        """Whether so few steps are trained that it does not pay to compile each length of batches.
+
+        Of --train_minutes their number is not known, so it counts as long.
+        """
+        return (self.settings.num_train_steps or LEAST_COMPILED_STEPS) < LEAST_COMPILED_STEPS
 
     def _set_course(self):
         """Fills in the settings that depend on the number of examples."""
