@@ -5,16 +5,16 @@ import tensorflow as tf
 from nezha_tf.training.batch_sizes import batch_sizes
 from nezha_tf.training.throughput import flops_per_example
 
-# Without XLA a step of two models took 1.34 and 1.2 times as long on two cores, but the first one
-# came 9 and 12 s sooner. So compiling paid from 1.3e12 operations on for 2 layers of 128, and from
-# 3.3e12 on for 4 layers of 256.
+# On two cores with AVX2 the first step came 9 s sooner without XLA for 1 layer of 16, and 12 s for
+# 4 layers of 256, and then a step took 1.34 times as long for 2 layers of 128, and up to 1.2 times
+# for 4 layers of 256. So compiling pays from 1e12 to 3e12 operations on.
 LEAST_COMPILED_FLOPS = 2e12
 
 
 def pays_to_compile(task):
-    """Returns whether XLA is worth its time: a short run in float32 on a processor is not.
+    """Returns whether XLA compiles the steps of a `Task`: not those of a short run.
 
-    Other devices, and bfloat16, gain more, and an evaluation alone is compiled once.
+    This was measured on processors in float32 alone, so all else is compiled.
     """
     settings = task.settings
     gpus = tf.config.list_logical_devices("GPU")
@@ -23,11 +23,12 @@ def pays_to_compile(task):
     return not (on_processor and settings.precision == "float32" and is_short)
 
 
-def has_little_arithmetic(settings, task):
-    """Returns whether a training is over before the compiler's seconds are won back.
+def has_little_arithmetic(task):
+    """Returns whether the training of a `Task` ends before the compiler's seconds are won back.
 
     Of --train_minutes the number of steps is not known, so it counts as long.
     """
+    settings = task.settings
     if settings.num_train_steps is None:
         return False
     examples = batch_sizes(settings).examples(settings.num_train_steps)

@@ -80,7 +80,7 @@ class Task(abc.ABC):
     @property
     def is_short(self):
         """Whether XLA's compiler would take longer than it saves in training on a processor."""
-        return compiling.has_little_arithmetic(self.settings, self)
+        return compiling.has_little_arithmetic(self)
 
     def resolve(self, **values):
         """Sets fields of `settings` that depend on the data; the caller's object is unchanged."""

@@ -1,7 +1,10 @@
 """What is compiled by XLA if the user does not say."""
 
+from types import SimpleNamespace
+
 import pytest
 import small_runs
+import tensorflow as tf
 import toy_task
 from commands import settings_of
 from toy_finetuning import settings_in
@@ -10,7 +13,7 @@ from toy_task import ToyTask
 from nezha_tf.tasks.pretraining.settings import PretrainingSettings
 from nezha_tf.tasks.pretraining.task import Pretraining
 from nezha_tf.training import devices, run
-from nezha_tf.training.compiling import LEAST_COMPILED_FLOPS
+from nezha_tf.training.compiling import LEAST_COMPILED_FLOPS, pays_to_compile
 
 # By hand, for a sequence of small_runs.CONFIG: 12 places have keys and values, and 3, which the
 # masked LM reads or might (two predictions and [CLS]), all the rest of the layer: two products of
@@ -96,3 +99,10 @@ def test_pretraining_of_little_arithmetic_in_float32_on_a_processor_is_not(texts
         *flags,
     )
     assert is_compiled(settings, Pretraining) is expected
+
+
+@pytest.mark.parametrize("gpus", ([], ["GPU:0"]))
+def test_a_short_run_on_a_gpu_is(monkeypatch, gpus):
+    settings = SimpleNamespace(do_train=True, precision="float32", distribution_strategy="default")
+    monkeypatch.setattr(tf.config, "list_logical_devices", {"GPU": gpus}.get)
+    assert pays_to_compile(SimpleNamespace(settings=settings, is_short=True)) is bool(gpus)
