@@ -1,5 +1,8 @@
 """Small parts that all layers share, with the originals' settings."""
 
+import contextlib
+import gc
+
 import keras
 import numpy as np
 from keras import ops
@@ -38,7 +41,26 @@ class Dense(keras.layers.Dense):
 
     def quantize(self, mode=None, type_check=True, config=None):
         # With the check, Keras quantizes its own class alone.
-        super().quantize(mode, type_check=False, config=config)
+        with _left_out_of_collections():
+            super().quantize(mode, type_check=False, config=config)
+
+
+@contextlib.contextmanager
+def _left_out_of_collections():
+    """Lets the garbage collector pass over, within the block, all objects that are there before.
+
+    Keras collects after each variable that it deletes, and visits all that TensorFlow's import has
+    made: half a second for each kernel. Where somebody has frozen objects, only theirs are left
+    out, because no call could tell them from others later.
+    """
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def product(inputs, parts):

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 from typing import NamedTuple
 
 import keras
@@ -218,6 +220,29 @@ def test_quantized_models_are_near_and_can_be_written(case, mode, most, tmp_path
     if mode == "int8":
         model.save(tmp_path / "model.keras")
         assert_same(keras.models.load_model(tmp_path / "model.keras")(inputs), after)
+
+
+def test_quantization_collects_no_garbage_of_others():
+    """Keras collects after each kernel that it replaces, which takes seconds beside TensorFlow."""
+    program = """
+import gc, sys
+import nezha_tf
+config = nezha_tf.NezhaConfig(vocab_size=40, hidden_size=16, num_attention_heads=2)
+model = nezha_tf.NezhaEncoder(config)
+seen = []
+gc.callbacks.append(lambda phase, info: seen.append(len(gc.get_objects())))
+is_frozen = sys.argv[1] == "frozen"
+if is_frozen:
+    gc.freeze()
+    theirs = gc.get_freeze_count()
+model.quantize("int8")
+assert len(seen) > 2 * 6 * 12 and max(seen) < 50_000, (len(seen), max(seen))
+left = gc.get_freeze_count()
+assert 0.9 * theirs < left <= theirs if is_frozen else left == 0, left
+assert (len(gc.get_objects()) > 200_000) is not is_frozen
+"""
+    for name in ("frozen", "not"):
+        subprocess.run([sys.executable, "-c", program, name], check=True)
 
 
 def test_mini_in_int8_gives_the_same_answer_and_nearly_the_same_loss():
