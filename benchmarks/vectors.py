@@ -6,6 +6,7 @@ Both read the same weights and the same texts, a line each, tokenize them, and g
 tokens' states, float32 [texts, D]; their vectors are compared first.
 """
 
+import functools
 import importlib.util
 import os
 import pathlib
@@ -88,7 +89,8 @@ def make_ours(folder, texts, batch_size):
     from nezha_tf.tasks.sentence_vectors import vectors
 
     opened = open_folder(folder)
-    model, tokenizer = load_model(opened, NezhaEncoder)
+    make_model = functools.partial(NezhaEncoder, max_seq_length=LENGTH)
+    model, tokenizer = load_model(opened, make_model)
     layers = vectors.layer_numbers(["-1"], opened.config.num_hidden_layers)
     step = vectors.make_step(model, layers, "mean_all")
     rows = [Row({"text": text}, "texts", line) for line, text in enumerate(texts, 1)]

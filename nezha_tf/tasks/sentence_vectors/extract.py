@@ -55,7 +55,8 @@ def extract_features(settings):
         config, length, f"--max_seq_length={length}", where=settings.bert_config_file
     )
     pooling = settings.pooling if settings.level == "text" else None
-    model, tokenizer = load_model(opened, NezhaEncoder, () if pooling == "pooler" else UNREAD_NAMES)
+    make_model = functools.partial(NezhaEncoder, max_seq_length=length)
+    model, tokenizer = load_model(opened, make_model, () if pooling == "pooler" else UNREAD_NAMES)
     singles = vectors.split_pairs(rows) if settings.similarity else rows
     texts = vectors.pack(singles, tokenizer, length)
     write_vectors = functools.partial(
