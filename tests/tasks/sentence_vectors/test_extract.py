@@ -13,6 +13,8 @@ from laws import examples
 
 from nezha_tf import FullTokenizer, NezhaConfig, NezhaEncoder, checkpoints
 from nezha_tf.generation.model import open_model, with_defaults
+from nezha_tf.modeling.positions import relative
+from nezha_tf.modeling.positions.distances import SequencePositions
 from nezha_tf.tasks.sentence_vectors.extract import DEFAULTS, extract_features
 from nezha_tf.tasks.sentence_vectors.extract_settings import ExtractSettings
 from nezha_tf.tasks.sentence_vectors.vectors import covered_characters, read_pairs
@@ -273,6 +275,26 @@ def test_a_folder_says_how_long_texts_may_be(model, extract, tmp_path):
     np.testing.assert_array_equal(written["folder"], written["bare"])
     with pytest.raises(UserError, match="--max_seq_length=128 is past"):
         extract(singles(TEXTS), max_seq_length=None)
+
+
+def test_relative_positions_of_short_texts_are_looked_up(tmp_path, monkeypatch):
+    """Where texts may have more tokens than there are distances, scores are spread: the same."""
+    made = []
+
+    def spread(*tables):
+        made.append(tables)
+        return SequencePositions(*tables)
+
+    monkeypatch.setattr(relative, "SequencePositions", spread)
+    path, vectors = write_rows(tmp_path / "in.jsonl", *singles(["今天很冷。", "好"])), {}
+    for length in (128, 512):
+        made.clear()
+        output = str(tmp_path / f"{length}.npy")
+        given = {"input_file": path, "output_file": output, "level": "text"}
+        extract_features(ExtractSettings(**given, max_seq_length=length))
+        vectors[length] = np.load(output)
+        assert bool(made) == (length == 512)
+    np.testing.assert_allclose(vectors[128], vectors[512], atol=1e-5)
 
 
 @pytest.mark.parametrize(
