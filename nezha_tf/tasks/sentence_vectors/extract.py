@@ -55,10 +55,10 @@ def extract_features(settings):
         config, length, f"--max_seq_length={length}", where=settings.bert_config_file
     )
     pooling = settings.pooling if settings.level == "text" else None
-    make_model = functools.partial(NezhaEncoder, max_seq_length=length)
-    model, tokenizer = load_model(opened, make_model, () if pooling == "pooler" else UNREAD_NAMES)
     singles = vectors.split_pairs(rows) if settings.similarity else rows
-    texts = vectors.pack(singles, tokenizer, length)
+    texts = vectors.pack(singles, opened.tokenizer, length)
+    make_model = functools.partial(NezhaEncoder, max_seq_length=max(map(len, texts.ids)))
+    model, tokenizer = load_model(opened, make_model, () if pooling == "pooler" else UNREAD_NAMES)
     write_vectors = functools.partial(
         vectors.write,
         step=vectors.make_step(model, layers, pooling, settings.normalize and pooling is not None),
